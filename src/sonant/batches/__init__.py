@@ -1,0 +1,1 @@
+"""MANIFEST -> BATCH: examples, buckets, collation, prefetching, the store."""

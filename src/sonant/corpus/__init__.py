@@ -1,0 +1,1 @@
+"""RECORDINGS -> MANIFEST: a folder of somebody's recordings becomes validated, split utterances."""

@@ -1,0 +1,1 @@
+"""One importer per layout that people keep their recordings in."""

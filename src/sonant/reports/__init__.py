@@ -1,0 +1,1 @@
+"""Self-contained pages and plots; knows nothing of what it shows."""

@@ -1,0 +1,1 @@
+"""From what people wrote to what a model reads."""

@@ -1,0 +1,32 @@
+"""Speech made on the spot, for tests that must stand without anybody's recordings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sonant.base.randomness import generator_for
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def voiced(seconds: float, sample_rate: int = 16000, *, seed: int = 0, pitch: float = 120.0) -> np.ndarray:
+    """A vowel-like sound with syllables and a little breath: float32 (num_samples,), peak about 0.5."""
+    rng = generator_for(seed, 0, "voiced")
+    time = np.arange(round(seconds * sample_rate)) / sample_rate
+    tone = sum(np.sin(2 * np.pi * pitch * k * time + rng.uniform(0, 6)) / k for k in range(1, 12) if pitch * k < sample_rate / 2)
+    syllables = 0.55 + 0.45 * np.sin(2 * np.pi * 4 * time + rng.uniform(0, 6))
+    sound = tone * syllables + 0.02 * rng.standard_normal(time.size)
+    return (0.2 * sound).clip(-0.9, 0.9).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real recordings and golden numbers; tests that need it are skipped, visibly, without it."""
+    folder = Path(os.environ.get("SONANT_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"real recordings are not at hand (SONANT_SHARED={folder})")
+    return folder
