@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,20 @@ def voiced(seconds: float, sample_rate: int = 16000, *, seed: int = 0, pitch: fl
     """A vowel-like sound with syllables and a little breath: float32 (num_samples,), peak about 0.5."""
     rng = generator_for(seed, 0, "voiced")
     time = np.arange(round(seconds * sample_rate)) / sample_rate
-    tone = sum(np.sin(2 * np.pi * pitch * k * time + rng.uniform(0, 6)) / k for k in range(1, 12) if pitch * k < sample_rate / 2)
+    tone = sum(
+        np.sin(2 * np.pi * pitch * k * time + rng.uniform(0, 6)) / k
+        for k in range(1, 12)
+        if pitch * k < sample_rate / 2
+    )
     syllables = 0.55 + 0.45 * np.sin(2 * np.pi * 4 * time + rng.uniform(0, 6))
     sound = tone * syllables + 0.02 * rng.standard_normal(time.size)
     return (0.2 * sound).clip(-0.9, 0.9).astype(np.float32)
+
+
+@pytest.fixture(scope="session", name="voiced")
+def voiced_function() -> Callable[..., np.ndarray]:
+    """The function itself: test files are imported one by one and cannot import this file."""
+    return voiced
 
 
 @pytest.fixture(scope="session")

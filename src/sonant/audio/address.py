@@ -28,7 +28,9 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Address:
         location, found, member = text.partition("#")
-        return cls(re.sub("%(25)?23", lambda escaped: "%23" if escaped[1] else "#", location), member if found else None)
+        return cls(
+            re.sub("%(25)?23", lambda escaped: "%23" if escaped[1] else "#", location), member if found else None
+        )
 
     def __str__(self) -> str:
         location = self.location.replace("%23", "%2523").replace("#", "%23")

@@ -37,7 +37,9 @@ def join(folder: str, *names: str) -> str:
 
 def parent(location: str) -> str:
     """The folder that a location lies in."""
-    return location.rstrip("/").rpartition("/")[0] if is_remote(location) else os.path.dirname(os.path.abspath(location))
+    return (
+        location.rstrip("/").rpartition("/")[0] if is_remote(location) else os.path.dirname(os.path.abspath(location))
+    )
 
 
 def file_system(location: str) -> tuple[Any, str]:
@@ -50,7 +52,9 @@ def file_system(location: str) -> tuple[Any, str]:
         return fsspec.core.url_to_fs(location)
     except (ImportError, ValueError) as error:
         if scheme not in _EXTRAS:
-            raise StorageError(location, f"the scheme '{scheme}' is not known.", "Use gs://, s3:// or https://.") from error
+            raise StorageError(
+                location, f"the scheme '{scheme}' is not known.", "Use gs://, s3:// or https://."
+            ) from error
         raise DependencyError.for_extra(_EXTRAS[scheme], "remote", f"reading {scheme}://") from error
 
 
@@ -64,11 +68,17 @@ def storage_errors(location: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise StorageError(location, "nothing is there.", "Check the path; names are case-sensitive.") from error
     except PermissionError as error:
-        raise StorageError(location, "access is denied.", "Give yourself the right, or choose another place.") from error
+        raise StorageError(
+            location, "access is denied.", "Give yourself the right, or choose another place."
+        ) from error
     except OSError as error:
         full = error.errno == 28
         problem = "the disk is full." if full else f"the storage answered: {error}."
-        action = "Free some space and run the same command again; nothing written before is lost." if full else "Check the place and try again."
+        action = (
+            "Free some space and run the same command again; nothing written before is lost."
+            if full
+            else "Check the place and try again."
+        )
         raise StorageError(location, problem, action) from error
 
 
@@ -126,7 +136,13 @@ def fingerprint(location: str) -> tuple[int, str]:
             return stat.st_size, str(stat.st_mtime_ns)
         system, path = file_system(location)
         info = system.info(path)
-        mark = info.get("ETag") or info.get("etag") or info.get("generation") or info.get("LastModified") or info.get("mtime")
+        mark = (
+            info.get("ETag")
+            or info.get("etag")
+            or info.get("generation")
+            or info.get("LastModified")
+            or info.get("mtime")
+        )
         return int(info.get("size") or 0), str(mark)
 
 
