@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,7 +36,7 @@ def samples_before(num_frames: int, kernels: Sequence[int], strides: Sequence[in
 
 def frames_needed_by_ctc(labels: Sequence[int]) -> int:
     """A repeated label needs a blank between the two: "1,1,2" needs 4 frames."""
-    return len(labels) + sum(a == b for a, b in zip(labels, labels[1:], strict=False))
+    return len(labels) + sum(a == b for a, b in pairwise(labels))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def file_system(location: str) -> tuple[Any, str]:
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # each probe stalls for 60 s otherwise
     scheme = location.partition("://")[0]
     try:
-        return fsspec.core.url_to_fs(location)
+        system, path = fsspec.core.url_to_fs(location)
+        return system, path
     except (ImportError, ValueError) as error:
         if scheme not in _EXTRAS:
             raise StorageError(
