@@ -1,0 +1,182 @@
+"""Finds the recording that somebody's table means, although its name is seldom spelt as the file is.
+
+    finder = AudioFinder("/data/set")                     # the folder that relative names start from
+    found = finder.find("C:\\\\data\\\\set\\\\X.wav", place="recordings.csv:42", id="x")
+    if isinstance(found, Finding): yield found            # rule "missing-audio" or "ambiguous-audio"
+    else: audio = found                                   # an audio address, ready for `Utterance.audio`
+
+A name is looked for as it is written, below the folder and below the folder above it; then in the same place with
+another Unicode form (NFC, NFD), case, extension or none; then anywhere below the folder where the last parts of the
+path agree, so that absolute and Windows paths of another machine are understood. Folders are listed once each, never
+a file asked for by itself: 10^5 rows are quick, in buckets too. Only https:// addresses are taken on trust.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote, urlparse
+
+from sonant.audio.address import Address
+from sonant.base import storage
+from sonant.base.errors import StorageError
+from sonant.corpus.utterance import Finding
+
+AUDIO_EXTENSIONS = frozenset(
+    (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".m4a", ".mp4", ".webm", ".aac", ".aif", ".aiff")
+    + (".aifc", ".au", ".snd", ".caf", ".sph", ".nist", ".w64", ".rf64", ".mka", ".wma", ".amr")
+)
+_Listing = dict[str, list[str]]  # folded stem -> file names, or paths below the folder
+
+
+def is_audio(location: str) -> bool:
+    """True for names of recordings; not for what macOS leaves beside them (`._x.wav`, `__MACOSX/`)."""
+    name = basename(location)
+    return (
+        os.path.splitext(name)[1].casefold() in AUDIO_EXTENSIONS
+        and not name.startswith(".")
+        and "__MACOSX" not in location
+    )
+
+
+def basename(location: str) -> str:
+    """The last part of a path, whichever slash it is written with."""
+    return re.split(r"[\\/]", location.rstrip("\\/"))[-1]
+
+
+def stem(location: str) -> str:
+    """The file's name without its audio extension; other dots belong to the name."""
+    name = basename(location)
+    head, extension = os.path.splitext(name)
+    return head if extension.casefold() in AUDIO_EXTENSIONS else name
+
+
+def list_audio(folder: str) -> Iterator[str]:
+    """Every recording below a folder, as full locations, in sorted order."""
+    return (location for location in storage.list_files(folder) if is_audio(location))
+
+
+class AudioFinder:
+    """Turns names of recordings into audio addresses."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._folders: dict[str, _Listing] = {}
+        self._tree: _Listing | None = None
+
+    def find(self, name: str, *, place: str, id: str = "") -> str | Finding:
+        """The address of the recording, or what is wrong with its name."""
+        name = name.strip()
+        if name.startswith("file://"):
+            name = unquote(urlparse(name).path)
+        if name.startswith(("http://", "https://")):
+            return name
+        found = self._candidates(name)
+        if not found and "#" in name:  # a member of a container, unless a file is really called so
+            address = Address.parse(name)
+            found = self._candidates(address.location)
+            if len(found) == 1:
+                return str(Address(found[0], address.member))
+        if len(found) == 1:
+            return str(Address(found[0]))
+        return _not_one(name, self.folder, found, place, id)
+
+    def _candidates(self, name: str) -> list[str]:
+        if not basename(name):
+            return []
+        above = storage.parent(self.folder)
+        for spelling in dict.fromkeys((name, name.replace("\\", "/"))):
+            for base in (self.folder, above):
+                found = self._beside(storage.join(base, spelling))
+                if found:
+                    return found
+        return self._anywhere(name)
+
+    def _beside(self, location: str) -> list[str]:
+        """The files of that folder which the name may mean, best spelling first and alone."""
+        folder, wanted = storage.parent(location), location.rpartition("/")[2]
+        if folder not in self._folders:
+            self._folders[folder] = _by_stem(_names_in(folder))
+        named = self._folders[folder].get(_folded(stem(wanted)), [])
+        return [storage.join(folder, one) for one in _most_alike(wanted, named)]
+
+    def _anywhere(self, name: str) -> list[str]:
+        """The files below the folder whose path ends as the name does; for paths of elsewhere, as long as possible."""
+        if self._tree is None:
+            start = len(self.folder.rstrip("/")) + 1
+            self._tree = _by_stem(location[start:] for location in list_audio(self.folder))
+        parts = [part for part in re.split(r"[\\/]+", name) if part not in ("", ".", "..")]
+        is_elsewhere = ".." in name or name.startswith(("/", "\\")) or storage.is_remote(name) or parts[0].endswith(":")
+        shared = {path: _parts_shared(path, parts) for path in self._tree.get(_folded(stem(name)), [])}
+        needed = max(shared.values(), default=0) if is_elsewhere else len(parts) - 1
+        paths = [path for path, count in shared.items() if count >= needed]
+        return [storage.join(self.folder, path) for path in _most_alike(basename(name), paths)]
+
+
+def _names_in(folder: str) -> list[str]:
+    """The files of one folder; none where there is no such folder."""
+    try:
+        if not storage.is_remote(folder):
+            with os.scandir(folder) as entries:
+                return [entry.name for entry in entries if not entry.is_dir()]
+        with storage.storage_errors(folder):
+            system, path = storage.file_system(folder)
+            return [basename(entry["name"]) for entry in system.ls(path, detail=True) if entry["type"] == "file"]
+    except (FileNotFoundError, NotADirectoryError, StorageError):
+        return []
+
+
+def _by_stem(names: Iterable[str]) -> _Listing:
+    listing: _Listing = {}
+    for name in names:
+        listing.setdefault(_folded(stem(name)), []).append(name)
+    return listing
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _most_alike(wanted: str, names: list[str]) -> list[str]:
+    """Those spelt exactly so, else so but for Unicode form, else for case, else audio of any extension."""
+    composed = unicodedata.normalize("NFC", wanted)
+    for same in (
+        [name for name in names if basename(name) == wanted],
+        [name for name in names if unicodedata.normalize("NFC", basename(name)) == composed],
+        [name for name in names if _folded(basename(name)) == _folded(wanted)],
+        [name for name in names if is_audio(name) and unicodedata.normalize("NFC", stem(name)) == stem(composed)],
+    ):
+        if same:
+            return same
+    return [name for name in names if is_audio(name)]
+
+
+def _parts_shared(path: str, parts: list[str]) -> int:
+    """How many folders before the file's name agree."""
+    count = 0
+    for have, want in zip(reversed(path.split("/")[:-1]), reversed(parts[:-1]), strict=False):
+        if _folded(have) != _folded(want):
+            break
+        count += 1
+    return count
+
+
+def _not_one(name: str, folder: str, found: list[str], place: str, id: str) -> Finding:
+    if not found:
+        return Finding(
+            rule="missing-audio",
+            place=place,
+            problem=f"the recording '{name}' is neither at that path nor below {folder}.",
+            action="Put it there, or say with --audio which folder the paths start from.",
+            id=id,
+        )
+    shown = ", ".join(f"'{one}'" for one in found[:3]) + (" …" if len(found) > 3 else "")
+    return Finding(
+        rule="ambiguous-audio",
+        place=place,
+        problem=f"the recording '{name}' may be any of {len(found)} files: {shown}.",
+        action="Write the path with folder and extension, or remove the others.",
+        id=id,
+    )
