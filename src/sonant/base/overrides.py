@@ -1,0 +1,69 @@
+"""`--set a.b=value`: one value of a configuration, given on the command line."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from sonant.base.document import Document, KeyPath, Origin, parse, scalar
+from sonant.base.errors import ConfigError
+
+
+def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
+    """A copy in which each `a.b=value` stands; what is named twice keeps the last."""
+    values, origins = copy.deepcopy(document.values), dict(document.origins)
+    split = [_split(override) for override in overrides]
+    # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
+    for path, text in sorted(split, key=lambda item: (item[0][-1] != "kind", len(item[0]) if item[0][-1] == "kind" else 0)):
+        origin = Origin(f"--set {'.'.join(path)}", text)
+        _put(values, path, _value(text, origin.place), origin.place)
+        origins = {known: at for known, at in origins.items() if known[: len(path)] != path}
+        for depth in range(1, len(path)):
+            origins.setdefault(path[:depth], Origin(origin.place))
+        origins[path] = origin
+    return Document(values, document.where, origins)
+
+
+def _split(override: str) -> tuple[KeyPath, str]:
+    name, has_value, text = override.partition("=")
+    path = tuple(name.strip().split("."))
+    if not has_value or not all(path):
+        raise ConfigError(f"--set {override}", "this is not of the form key=value.", "Write --set key=value.")
+    return path, text.strip()
+
+
+def _value(text: str, place: str) -> Any:
+    """A bare word, or YAML in brackets or quotes."""
+    if text[:1] not in ("[", "{", '"', "'"):
+        return scalar(text)
+    try:
+        return parse(text, place).values
+    except ConfigError:
+        return text  # "{speaker}/{take}" is text, if text is what the key asks for
+
+
+def _put(node: Any, path: KeyPath, value: Any, place: str) -> None:
+    for depth, key in enumerate(path):
+        around = ".".join(path[:depth]) or "the configuration"
+        if isinstance(node, list):
+            _make_room(node, key, around, place)
+        elif not isinstance(node, dict):
+            raise ConfigError(place, f"'{around}' is a value and has no key '{key}'.", f"Set '{around}' itself.")
+        at: Any = int(key) if isinstance(node, list) else key
+        if depth == len(path) - 1:
+            if key == "kind" and isinstance(node, dict) and node.get(key) != value:
+                node.clear()  # another kind has other keys
+            node[at] = value
+        elif isinstance(node, dict) and node.get(at) is None or isinstance(node, list) and node[at] is None:
+            node[at] = {}
+        node = node[at]
+
+
+def _make_room(items: list[Any], key: str, around: str, place: str) -> None:
+    """A number names an item; the number after the last one appends."""
+    if not key.isdecimal() or int(key) > len(items):
+        problem = f"'{around}' is a list of {len(items)}, which has no '{key}'."
+        raise ConfigError(place, problem, f"Use a number from 0 to {len(items)}; {len(items)} appends.")
+    if int(key) == len(items):
+        items.append(None)
