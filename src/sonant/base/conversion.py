@@ -5,19 +5,19 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from sonant.base.document import Document, KeyPath, scalar
 from sonant.base.errors import ConfigError
-from sonant.base.names import nearest, suggestion
+from sonant.base.names import suggestion
 
 T = TypeVar("T")
 
 _REQUIRED = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
-@lru_cache(maxsize=None)
+@cache
 def field_types(record: type) -> dict[str, Any]:
     """The keys that a config takes, with the type of each."""
     hints = get_type_hints(record)
@@ -43,7 +43,8 @@ def draft(record: type, document: Document) -> Any:
 def plain(value: Any) -> Any:
     """Dataclasses to dicts and tuples to lists, all the way down."""
     if is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in field_types(type(value))}
+        record: type = type(value)
+        return {name: plain(getattr(value, name)) for name in field_types(record)}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
@@ -60,16 +61,15 @@ class _Reader:
             return value
         if is_dataclass(wanted):
             return self.record(wanted, value, path, default)
-        match get_origin(wanted):
-            case types.UnionType | Union:
-                return self.union(wanted, value, path, default)
-            case builtin if builtin is Literal:
-                return self.choice(wanted, value, path, default)
-            case builtin if builtin in (tuple, list):
-                return self.sequence(wanted, value, path, default)
-            case builtin if builtin is dict:
-                return self.mapping(wanted, value, path, default)
-        return self.scalar(wanted, value, path, default)
+        by_shape = {
+            types.UnionType: self.union,
+            Union: self.union,
+            Literal: self.choice,
+            tuple: self.sequence,
+            list: self.sequence,
+            dict: self.mapping,
+        }
+        return by_shape.get(get_origin(wanted), self.scalar)(wanted, value, path, default)
 
     def scalar(self, wanted: Any, value: Any, path: KeyPath, default: Any) -> Any:
         written = self.document.text(path)
@@ -131,7 +131,7 @@ class _Reader:
         """The dataclass that the key `kind` names; without the key, that of the default."""
         by_name = {name: record for record in records for name in get_args(field_types(record).get("kind"))}
         if "kind" in value:
-            name = self.read(Literal[tuple(by_name)], value["kind"], (*path, "kind"), MISSING)  # type: ignore[misc]
+            name = self.read(Literal[tuple(by_name)], value["kind"], (*path, "kind"), MISSING)
             return by_name[name]
         if type(default) in by_name.values():
             return type(default)

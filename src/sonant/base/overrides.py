@@ -14,8 +14,7 @@ def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
     """A copy in which each `a.b=value` stands; what is named twice keeps the last."""
     values, origins = copy.deepcopy(document.values), dict(document.origins)
     split = [_split(override) for override in overrides]
-    # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
-    for path, text in sorted(split, key=lambda item: (item[0][-1] != "kind", len(item[0]) if item[0][-1] == "kind" else 0)):
+    for path, text in sorted(split, key=_kinds_first):
         origin = Origin(f"--set {'.'.join(path)}", text)
         _put(values, path, _value(text, origin.place), origin.place)
         origins = {known: at for known, at in origins.items() if known[: len(path)] != path}
@@ -31,6 +30,13 @@ def _split(override: str) -> tuple[KeyPath, str]:
     if not has_value or not all(path):
         raise ConfigError(f"--set {override}", "this is not of the form key=value.", "Write --set key=value.")
     return path, text.strip()
+
+
+def _kinds_first(override: tuple[KeyPath, str]) -> tuple[bool, int]:
+    """What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order."""
+    path, _ = override
+    is_kind = path[-1] == "kind"
+    return not is_kind, len(path) if is_kind else 0
 
 
 def _value(text: str, place: str) -> Any:
@@ -55,7 +61,7 @@ def _put(node: Any, path: KeyPath, value: Any, place: str) -> None:
             if key == "kind" and isinstance(node, dict) and node.get(key) != value:
                 node.clear()  # another kind has other keys
             node[at] = value
-        elif isinstance(node, dict) and node.get(at) is None or isinstance(node, list) and node[at] is None:
+        elif (node.get(at) if isinstance(node, dict) else node[at]) is None:
             node[at] = {}
         node = node[at]
 
