@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from sonant.base import storage
 from sonant.base.conversion import convert, default_of, draft, plain
 from sonant.base.document import Document, read_document, write_document
-from sonant.base.overrides import with_overrides
+from sonant.base.overrides import Given, with_overrides
 
 T = TypeVar("T")
 
 
-def load(config: type[T], path: str | None = None, overrides: Sequence[str] = ()) -> T:
+def load(config: type[T], path: str | None = None, overrides: Sequence[str | Given] = ()) -> T:
     """The defaults, then the file, then each `key=value`; whatever is not understood is refused."""
     document = read_document(path) if path else Document({}, "the command line")
     if overrides:

@@ -1,9 +1,10 @@
-"""`--set a.b=value`: one value of a configuration, given on the command line."""
+"""`--set a.b=value`: one value of a configuration, given on the command line; an option of its own means the same."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sonant.base.document import Document, KeyPath, Origin, parse, scalar
@@ -22,6 +23,20 @@ def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
             origins.setdefault(path[:depth], Origin(origin.place))
         origins[path] = origin
     return Document(values, document.where, origins)
+
+
+def _rank(path: KeyPath) -> tuple[bool, int]:
+    return path[-1] != "kind", len(path) if path[-1] == "kind" else 0
+
+
+def _read(override: str | Given) -> tuple[KeyPath, Any, Origin]:
+    if isinstance(override, Given):
+        text = override.value if isinstance(override.value, str) else None
+        value = override.value if text is None else scalar(text)
+        return tuple(override.key.split(".")), value, Origin(override.option, text)
+    path, text = _split(override)
+    origin = Origin(f"--set {'.'.join(path)}", text)
+    return path, _value(text, origin.place), origin
 
 
 def _split(override: str) -> tuple[KeyPath, str]:
