@@ -11,12 +11,20 @@ from sonant.base.document import Document, KeyPath, Origin, parse, scalar
 from sonant.base.errors import ConfigError
 
 
-def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
+@dataclass(frozen=True)
+class Given:
+    """A value that a command-line option of its own gave: `--from kaldi` for `source.format`."""
+
+    key: str
+    value: Any
+    option: str
+
+
+def with_overrides(document: Document, overrides: Sequence[str | Given]) -> Document:
     """A copy in which each `a.b=value` stands; what is named twice keeps the last."""
     values, origins = copy.deepcopy(document.values), dict(document.origins)
-    split = [_split(override) for override in overrides]
-    for path, text in sorted(split, key=_kinds_first):
-        origin = Origin(f"--set {'.'.join(path)}", text)
+    # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
+    for path, value, origin in sorted(map(_read, overrides), key=lambda item: _rank(item[0])):
         _put(values, path, _value(text, origin.place), origin.place)
         origins = {known: at for known, at in origins.items() if known[: len(path)] != path}
         for depth in range(1, len(path)):

@@ -77,10 +77,10 @@ def given(arguments: argparse.Namespace, keys: Mapping[str, str]) -> list[Given]
     return found
 
 
-def pairs(option: str, words: Sequence[str]) -> dict[str, str]:
+def pairs(option: str, given_words: Sequence[str]) -> dict[str, str]:
     """`a=b` words, each possibly several with commas between, as a dict."""
     found: dict[str, str] = {}
-    for word in [part for word in words for part in word.split(",")]:
+    for word in (part for words_ in given_words for part in words_.split(",")):
         name, has_value, value = word.partition("=")
         if not (name.strip() and has_value and value.strip()):
             raise UsageError(option, f"'{word}' is not of the form name=value.", f"Write {option} name=value.")
