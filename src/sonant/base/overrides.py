@@ -25,7 +25,7 @@ def with_overrides(document: Document, overrides: Sequence[str | Given]) -> Docu
     values, origins = copy.deepcopy(document.values), dict(document.origins)
     # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
     for path, value, origin in sorted(map(_read, overrides), key=lambda item: _rank(item[0])):
-        _put(values, path, _value(text, origin.place), origin.place)
+        _put(values, path, value, origin.place)
         origins = {known: at for known, at in origins.items() if known[: len(path)] != path}
         for depth in range(1, len(path)):
             origins.setdefault(path[:depth], Origin(origin.place))

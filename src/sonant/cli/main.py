@@ -67,7 +67,7 @@ def _run(words: list[str]) -> int:
         print(f"sonant {sonant.__version__}")
         return 0
     module = verb_module(words[0])
-    code: int = module.run(module.parser().parse_args(words[1:]))
+    code: int = module.run(module.parser().read(words[1:]))
     sys.stdout.flush()  # a closed pipe is noticed here, not at exit
     return code
 

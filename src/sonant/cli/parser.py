@@ -23,8 +23,9 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
-        found, unknown = self.parse_known_args(args, namespace)
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """What the words mean; an option that does not exist is refused with the nearest that does."""
+        found, unknown = self.parse_known_args(words)
         for word in unknown:
             self._refuse(word)
         return found
