@@ -16,10 +16,10 @@ class SourceOptions:
     audio: str = ""  # folder that relative audio paths start from; empty: beside the table
     columns: dict[str, str] = field(default_factory=dict)  # manifest column -> column of the source
     labels: tuple[str, ...] = ()  # columns that become labels; the others are kept as further columns
-    annotations: tuple[
-        str, ...
-    ] = ()  # further tables joined by id (or by speaker): "scores.csv", "speakers.json@speaker"
+    label_separator: str = ""  # between several labels in one cell: "|"; empty: a cell is one label
+    annotations: tuple[str, ...] = ()  # tables joined by id or another column: "scores.csv", "speakers.json@speaker"
     pattern: str = ""  # how a file's path is read: "{speaker}/{digit}_{speaker}_{take}"
+    tiers: tuple[str, ...] = ()  # of TextGrid and ELAN files, "*" for anything; empty: the first that has text
     encoding: str = ""  # of text files; empty: by byte-order mark, then UTF-8, then cp1252
     delimiter: str = ""  # of tables; empty: recognised
     missing: tuple[str, ...] = MISSING  # cell values that mean "no value"
