@@ -1,1 +1,1 @@
-"""Self-contained pages and plots; knows nothing of what it shows."""
+"""Self-contained pages and plots; they know nothing of what they show."""

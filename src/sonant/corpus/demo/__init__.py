@@ -1,1 +1,1 @@
-"""A corpus that is spoken on the spot."""
+"""Speech without recordings: a grammar spoken by many synthetic voices, with the truth about every word."""
