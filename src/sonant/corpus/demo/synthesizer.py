@@ -109,6 +109,7 @@ def _loaded(data: str, seed: int) -> Iterator[Any]:
         if rate != SAMPLE_RATE:
             raise AudioError(data, f"espeak-ng could not start (it answered {rate}).", "Install espeakng-loader again.")
         library.espeak_ng_SetRandSeed(ctypes.c_long(seed))
+        ctypes.CDLL(None).srand(seed)  # some variants take their breath from the C library
         yield library
         library.espeak_Terminate()
     finally:

@@ -10,12 +10,12 @@ import os
 
 from sonant.base.randomness import stable_hash
 
-# Without those that speak by another synthesizer (klatt, robosoft), sing, rush, or are ill by themselves.
+# Without the robots (they cannot be hoarse), and those that rush or are ill by themselves.
 VARIANTS = (
-    *("Alex Alicia Andrea Andy Annie Denis Diogo Gene Gene2 Henrique Hugo Jacky Lee Marco Mario Michael Mike".split()),
-    *("Nguyen Reed RicishayMax RicishayMax2 RicishayMax3 Storm adam anika announcer antonio aunty belinda".split()),
-    *("benjamin boris caleb david ed edward edward2 f1 f2 f3 f4 f5 grandma grandpa gustave ian iven iven2".split()),
-    *("iven3 iven4 john kaukovalta linda m1 m2 m3 m4 m5 m6 m7 m8 marcelo max michel miguel mike2 norbert".split()),
+    *("Alex Alicia Andrea Andy Annie Denis Diogo Gene Gene2 Henrique Hugo Jacky Marco Mario Michael Mike".split()),
+    *("Nguyen RicishayMax RicishayMax2 RicishayMax3 Storm anika antonio aunty belinda".split()),
+    *("boris ed f1 f2 f3 f4 f5 grandma grandpa gustave ian iven iven2".split()),
+    *("iven3 iven4 john kaukovalta linda m1 m2 m3 m4 m5 m6 m7 m8 marcelo max michel miguel norbert".split()),
     *("pablo paul pedro quincy rob robert sandro shelby steph steph2 steph3 travis victor zac".split()),
 )
 ACCENTS = ("en-us", "en", "en-gb-x-rp", "en-gb-scotland")
@@ -25,7 +25,10 @@ _QUALITIES = {
     "hoarse1": ("flutter 12", "voicing 75", "breath 0 14 14 12 8 6 4 2"),
     "hoarse2": ("flutter 18", "voicing 55", "breath 15 28 26 22 14 10 6 4", "roughness 5"),
     "hoarse3": ("flutter 25", "voicing 38", "breath 35 46 42 32 20 14 8 6", "roughness 7"),
-    WHISPER: ("voicing 0", "breath 75 75 50 40 15 10", "breathw 150 150 200 200 400 400"),
+    WHISPER: (
+        *("formant 0 100 0 100", "voicing 10", "roughness 0", "echo 0 0"),
+        *("breath 75 75 50 40 15 10", "breathw 150 150 200 200 400 400"),
+    ),
 }
 
 
@@ -49,7 +52,7 @@ def sex_of(variant: str, data: str) -> str | None:
     with open(os.path.join(data, "voices", "!v", variant), encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("gender"):
-                return line.split()[1]
+                return line.split()[1].lower()
     return None
 
 
