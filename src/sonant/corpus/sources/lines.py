@@ -12,6 +12,7 @@ import codecs
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def decode_text(location: str, encoding: str = "") -> Text:
         return Text(location, "utf-8-sig" if chosen == "utf-8" and head.startswith(codecs.BOM_UTF8) else chosen)
     for mark, marked in _MARKS:
         if head.startswith(mark):
-            return Text(location, marked)
+            return Text(location, _looked_up(location, marked))
     if b"\0" in head:
         return Text(location, _unmarked_utf16(location, head))
     fault = _first_fault(location, "utf-8")
@@ -83,7 +84,7 @@ def open_bytes(location: str) -> Iterator[IO[bytes]]:
         try:
             with gzip.open(file) as unpacked:
                 yield io.BufferedReader(unpacked)
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise SourceError(location, f"this gzip file is damaged: {error}.", "Copy it again.") from error
 
 
@@ -95,9 +96,8 @@ def _looked_up(location: str, encoding: str) -> str:
     fault = _first_fault(location, chosen)
     if fault is not None:
         line, found = fault
-        raise SourceError(
-            f"{location}:{line}", f"{found} is not {encoding}.", "Name the encoding of the file with --encoding."
-        )
+        action = "Name the encoding of the file with --encoding, or save it anew as UTF-8."
+        raise SourceError(f"{location}:{line}", f"{found} is not {encoding.removesuffix('-sig').upper()}.", action)
     return chosen
 
 

@@ -16,29 +16,37 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from urllib.parse import unquote, urlparse
 
 from sonant.audio.address import Address
 from sonant.base import storage
-from sonant.base.errors import StorageError
+from sonant.base.errors import SourceError
 from sonant.corpus.utterance import Finding
 
 AUDIO_EXTENSIONS = frozenset(
-    (".wav", ".wave", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".m4a", ".mp4", ".webm", ".aac", ".aif", ".aiff")
-    + (".aifc", ".au", ".snd", ".caf", ".sph", ".nist", ".w64", ".rf64", ".mka", ".wma", ".amr")
+    (
+        ".wav .wave .flac .ogg .oga .opus .mp3 .m4a .mp4 .webm .aac .aif .aiff .aifc .au .snd .caf .sph .nist .w64 "
+        ".rf64 .mka .wma .amr"
+    ).split()
 )
 _Listing = dict[str, list[str]]  # folded stem -> file names, or paths below the folder
 
 
 def is_audio(location: str) -> bool:
-    """True for names of recordings; not for what macOS leaves beside them (`._x.wav`, `__MACOSX/`)."""
-    name = basename(location)
-    return (
-        os.path.splitext(name)[1].casefold() in AUDIO_EXTENSIONS
-        and not name.startswith(".")
-        and "__MACOSX" not in location
-    )
+    """True for names of recordings."""
+    return extension(location) in AUDIO_EXTENSIONS and not is_litter(location)
+
+
+def is_litter(location: str) -> bool:
+    """True for what macOS and others leave beside the files: `._x.wav`, `__MACOSX/x.wav`."""
+    return basename(location).startswith(".") or "__MACOSX" in location
+
+
+def extension(location: str) -> str:
+    """The extension in lower case, with its dot."""
+    return os.path.splitext(basename(location))[1].casefold()
 
 
 def basename(location: str) -> str:
@@ -58,6 +66,43 @@ def list_audio(folder: str) -> Iterator[str]:
     return (location for location in storage.list_files(folder) if is_audio(location))
 
 
+def entries(folder: str) -> list[str]:
+    """The names directly below a folder, those of folders ending in "/"; none where there is no such folder."""
+    with storage.storage_errors(folder):
+        try:
+            if not storage.is_remote(folder):
+                with os.scandir(folder) as found:
+                    return sorted(entry.name + "/" * entry.is_dir() for entry in found)
+            system, path = storage.file_system(folder)
+            listed = system.ls(path, detail=True)
+            return sorted(basename(one["name"]) + "/" * (one["type"] == "directory") for one in listed)
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # a zero byte in a name is a ValueError
+            return []
+
+
+def glimpse(location: str, names: Sequence[str], count: int = 500) -> Iterator[str]:
+    """The first files below a folder, as paths: enough to recognise a layout, also of 10^6 files."""
+    yield from (name for name in names if not name.endswith("/"))
+    if storage.is_remote(location):
+        return
+    for folder in [name for name in names if name.endswith("/")][:8]:
+        below = storage.list_files(storage.join(location, folder))
+        for path in islice(below, count):
+            yield os.path.relpath(path, location)
+
+
+def audio_folder(base: str, wanted: str) -> str:
+    """The folder that relative audio paths start from: the one asked for, seen from the source or from here."""
+    if not wanted:
+        return base
+    for folder in (storage.join(base, wanted), wanted):
+        if _is_web(folder) or storage.is_folder(folder):
+            return folder
+    raise SourceError(
+        wanted, "there is no such folder of recordings.", "Give --audio seen from the source or from here."
+    )
+
+
 class AudioFinder:
     """Turns names of recordings into audio addresses."""
 
@@ -71,8 +116,10 @@ class AudioFinder:
         name = name.strip()
         if name.startswith("file://"):
             name = unquote(urlparse(name).path)
-        if name.startswith(("http://", "https://")):
+        if _is_web(name):
             return name
+        if _is_web(self.folder) and not (storage.is_remote(name) or name.startswith("/")):
+            return storage.join(self.folder, name)
         found = self._candidates(name)
         if not found and "#" in name:  # a member of a container, unless a file is really called so
             address = Address.parse(name)
@@ -86,12 +133,10 @@ class AudioFinder:
     def _candidates(self, name: str) -> list[str]:
         if not basename(name):
             return []
-        above = storage.parent(self.folder)
-        for spelling in dict.fromkeys((name, name.replace("\\", "/"))):
-            for base in (self.folder, above):
-                found = self._beside(storage.join(base, spelling))
-                if found:
-                    return found
+        for base in (self.folder, storage.parent(self.folder)):
+            found = self._beside(storage.join(base, name.replace("\\", "/")))
+            if found:
+                return found
         return self._anywhere(name)
 
     def _beside(self, location: str) -> list[str]:
@@ -117,15 +162,11 @@ class AudioFinder:
 
 def _names_in(folder: str) -> list[str]:
     """The files of one folder; none where there is no such folder."""
-    try:
-        if not storage.is_remote(folder):
-            with os.scandir(folder) as entries:
-                return [entry.name for entry in entries if not entry.is_dir()]
-        with storage.storage_errors(folder):
-            system, path = storage.file_system(folder)
-            return [basename(entry["name"]) for entry in system.ls(path, detail=True) if entry["type"] == "file"]
-    except (FileNotFoundError, NotADirectoryError, StorageError):
-        return []
+    return [name for name in entries(folder) if not name.endswith("/")]
+
+
+def _is_web(location: str) -> bool:
+    return location.startswith(("http://", "https://"))
 
 
 def _by_stem(names: Iterable[str]) -> _Listing:

@@ -1,0 +1,47 @@
+"""What an utterance is called whose source gives it no name: the path of its recording, numbered if need be."""
+
+from __future__ import annotations
+
+import re
+
+from sonant.audio.address import Address
+from sonant.corpus.sources.locate import AUDIO_EXTENSIONS, basename, extension
+
+SPLITS = {
+    "train": "train",
+    "training": "train",
+    "dev": "dev",
+    "valid": "dev",
+    "validation": "dev",
+    "val": "dev",
+    "development": "dev",
+    "test": "test",
+    "testing": "test",
+}
+WHOLE_FOLDER = "waveform"  # of `<id>/waveform.wav`: the folder bears the name
+
+
+def path_id(audio: str, folder: str) -> str:
+    """The path of a recording below a folder without its extension; of one that lies elsewhere, its name."""
+    address = Address.parse(audio)
+    start = folder.rstrip("/") + "/"
+    below = address.location.startswith(start)
+    path = _bare(address.location[len(start) :] if below else basename(address.location.partition("?")[0]))
+    if basename(path) == WHOLE_FOLDER and "/" in path:
+        path = path.rpartition("/")[0]
+    return path if address.member is None else f"{path}/{_bare(address.member)}"
+
+
+def numbered(id: str, number: int) -> str:
+    """The name of the n-th utterance of a recording, counted from 1."""
+    return f"{id}-{number:04}"
+
+
+def split_called(name: str) -> str | None:
+    """The split that a folder or file is named after: `train`, `train-clean-100` and `train_2` are one."""
+    return SPLITS.get(name.casefold()) or SPLITS.get(re.split(r"[-_.\d]", name.casefold())[0])
+
+
+def _bare(path: str) -> str:
+    path = path.replace("\\", "/")
+    return path[: -len(extension(path))] if extension(path) in AUDIO_EXTENSIONS else path
