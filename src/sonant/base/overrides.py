@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ class Given:
     """A value that a command-line option of its own gave: `--from kaldi` for `source.format`."""
 
     key: str
-    value: Any
+    value: Any  # text, a number, true, or a list or dict of texts
     option: str
 
 
@@ -24,12 +24,13 @@ def with_overrides(document: Document, overrides: Sequence[str | Given]) -> Docu
     """A copy in which each `a.b=value` stands; what is named twice keeps the last."""
     values, origins = copy.deepcopy(document.values), dict(document.origins)
     # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
-    for path, value, origin in sorted(map(_read, overrides), key=lambda item: _rank(item[0])):
-        _put(values, path, value, origin.place)
+    for path, value, written in sorted(map(_read, overrides), key=lambda item: _rank(item[0])):
+        place = written[path].place
+        _put(values, path, value, place)
         origins = {known: at for known, at in origins.items() if known[: len(path)] != path}
         for depth in range(1, len(path)):
-            origins.setdefault(path[:depth], Origin(origin.place))
-        origins[path] = origin
+            origins.setdefault(path[:depth], Origin(place))
+        origins |= written
     return Document(values, document.where, origins)
 
 
@@ -37,14 +38,33 @@ def _rank(path: KeyPath) -> tuple[bool, int]:
     return path[-1] != "kind", len(path) if path[-1] == "kind" else 0
 
 
-def _read(override: str | Given) -> tuple[KeyPath, Any, Origin]:
+def _read(override: str | Given) -> tuple[KeyPath, Any, dict[KeyPath, Origin]]:
+    """Where a value goes, the value, and how it and each of its parts was written."""
     if isinstance(override, Given):
-        text = override.value if isinstance(override.value, str) else None
-        value = override.value if text is None else scalar(text)
-        return tuple(override.key.split(".")), value, Origin(override.option, text)
+        path = tuple(override.key.split("."))
+        texts = {(*path, *below): Origin(override.option, text) for below, text in _texts(override.value)}
+        return path, _scalars(override.value), {path: Origin(override.option), **texts}
     path, text = _split(override)
-    origin = Origin(f"--set {'.'.join(path)}", text)
-    return path, _value(text, origin.place), origin
+    place = f"--set {'.'.join(path)}"
+    return path, _value(text, place), {path: Origin(place, text)}
+
+
+def _texts(value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Every bare word of a value with its place in it: 007 stays 007 where text is asked for."""
+    if isinstance(value, str):
+        yield (), value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from (((str(key), *below), text) for below, text in _texts(item))
+
+
+def _scalars(value: Any) -> Any:
+    """What the bare words of a value stand for."""
+    if isinstance(value, dict):
+        return {key: _scalars(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_scalars(item) for item in value]
+    return scalar(value) if isinstance(value, str) else value
 
 
 def _split(override: str) -> tuple[KeyPath, str]:
