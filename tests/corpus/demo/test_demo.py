@@ -89,7 +89,7 @@ def test_voices_and_sentences_of_one_split_are_in_no_other():
             for split in ("train", "dev", "test")
         }
         assert len(of["train"] | of["dev"] | of["test"]) == sum(map(len, of.values()))
-        assert min(map(len, of.values())) >= 8
+        assert min(map(len, of.values())) >= 7
 
 
 def test_no_sentence_comes_twice():

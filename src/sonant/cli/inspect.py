@@ -1,0 +1,99 @@
+"""`sonant inspect`: what a corpus holds and what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sonant.cli.main import VERBS
+from sonant.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from sonant.corpus.inspection.findings import Found
+
+_EPILOG = """\
+examples:
+  sonant inspect my-corpus
+  sonant inspect my-corpus --html report.html      a page with plots, faults and a player for the worst finds
+  sonant inspect my-corpus --json | jq .hours
+"""
+
+
+def parser() -> Parser:
+    made = Parser("inspect", VERBS["inspect"], _EPILOG)
+    made.add_argument("corpus", metavar="CORPUS", help="a folder that `sonant prepare` wrote, local or remote")
+    made.add_argument("--split", metavar="NAME", help="only this split")
+    made.add_argument("--html", metavar="FILE", help="write one self-contained page")
+    made.add_argument("--json", action="store_true", help="print plain values for programs")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from sonant.base import storage
+    from sonant.corpus.inspection.findings import by_rule, read_findings
+    from sonant.corpus.inspection.summary import summarize
+    from sonant.corpus.manifest import open_corpus
+
+    corpus = open_corpus(arguments.corpus)
+    findings = read_findings(corpus)
+    corpus = corpus.split(arguments.split) if arguments.split else corpus
+    summary = summarize(corpus) | {"findings": by_rule(findings)}
+    if arguments.html:
+        from sonant.corpus.inspection.page import corpus_page
+
+        storage.write_text(arguments.html, corpus_page(corpus, summary, findings))
+    print(json.dumps(summary, ensure_ascii=False, indent=2) if arguments.json else in_words(summary, findings))
+    if arguments.html and not arguments.json:
+        print(f"\nThe page is {arguments.html}")
+    return 0
+
+
+def in_words(summary: dict[str, Any], findings: Sequence[Found]) -> str:
+    """The same for a terminal."""
+    from sonant.reports.terminal import text_table
+
+    parts = [_headline(summary)]
+    if summary["splits"]:
+        columns = list(summary["splits"][0])
+        rows = [
+            [row[name] if name != "split" else row[name] or "(none)" for name in columns] for row in summary["splits"]
+        ]
+        parts.append(text_table(columns, rows))
+    quantiles = {"seconds": summary["seconds"], "characters/second": summary["characters_per_second"]}
+    rows = [[name, *values.values()] for name, values in quantiles.items() if values]
+    if rows and summary["hours"]:
+        parts.append(text_table(["", *summary["seconds"]], rows))
+    if summary["labels"]:
+        parts.append(text_table(["label", "values", "missing"], [_label(*item) for item in summary["labels"].items()]))
+    parts.append(_faults(findings))
+    return "\n\n".join(parts)
+
+
+def _headline(summary: dict[str, Any]) -> str:
+    counts = ", ".join(
+        f"{summary[name]:,} {name if summary[name] != 1 else name[:-1]}"
+        for name in ("utterances", "recordings", "speakers", "words")
+        if summary[name]
+    )
+    rates = ", ".join(f"{rate} Hz" for rate in summary["sample_rates"])
+    return f"{summary['folder']}: {summary['hours']:.2f} hours, {counts}" + (f" ({rates})" if rates else "")
+
+
+def _label(name: str, facts: dict[str, Any]) -> list[Any]:
+    if "values" in facts:
+        shown = ", ".join(f"{value} ×{count}" for value, count in list(facts["values"].items())[:6])
+        more = len(facts["values"]) - 6
+        return [name, shown + (f", … {more} more" if more > 0 else ""), facts["missing"]]
+    return [name, ", ".join(f"{at} {value:.3g}" for at, value in facts["quantiles"].items()), facts["missing"]]
+
+
+def _faults(findings: Sequence[Found]) -> str:
+    from sonant.corpus.inspection.findings import by_rule
+    from sonant.reports.terminal import text_table
+
+    if not findings:
+        return "No faults."
+    rows = [[one["rule"], one["severity"], one["times"], one["example"]] for one in by_rule(findings)]
+    return text_table(["fault", "severity", "times", "for example"], rows, widest=100)

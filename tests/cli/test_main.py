@@ -1,0 +1,141 @@
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import sonant
+from sonant.cli.main import VERBS, main, verb_module
+
+
+def run(*words, **options):
+    command = [sys.executable, "-m", "sonant.cli.main", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_top_level_help_names_every_verb_and_each_has_help_of_its_own(capsys):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for verb in VERBS:
+        assert re.search(rf"^  {verb} ", shown, re.MULTILINE)
+        with pytest.raises(SystemExit) as ended:
+            main([verb, "--help"])
+        assert ended.value.code == 0
+        assert "usage: sonant " + verb in capsys.readouterr().out
+
+
+def test_help_loads_nothing_that_takes_time():
+    code = "import sys; from sonant.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"argparse", "numpy", "pyarrow", "yaml", "torch", "fsspec"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_the_help_of_a_verb_loads_neither_arrays_nor_tables(verb):
+    code = f"import sys; from sonant.cli.main import verb_module; verb_module('{verb}').parser(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "pyarrow", "torch", "soundfile", "datasets"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["prepair", "a", "b"], 2, "prepair: there is no such verb. Did you mean 'prepare'?"),
+        (["prepare", "a", "b", "--skip-invlid"], 2, "'--skip-invlid' does not exist. Did you mean '--skip-invalid'?"),
+        (["prepare", "a", "b", "--from", "kaldy"], 2, "'kaldy' is not known. Did you mean 'kaldi'?"),
+        (["prepare", "a", "b", "--set", "limits.max_second=3"], 2, "Did you mean 'max_seconds'?"),
+        (["prepare", "a", "b", "--set", "workers"], 2, "--set workers: this is not of the form key=value."),
+        (["prepare", "a", "b", "--proportions", "0.8"], 2, "is not of the form name=value"),
+        (["prepare", "a", "b", "--workers", "many"], 2, "invalid int value: 'many'"),
+        (["prepare"], 2, "required: CORPUS"),
+        (["inspect", "a", "b"], 2, "'b' is one argument too many."),
+        (["inspect", "no-such-corpus"], 3, "this is not a corpus: manifest.parquet is missing. Prepare it first"),
+        (["completion", "tcsh"], 2, "'tcsh' is not known. "),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_do_and_a_code_for_scripts(words, code, said, tmp_path):
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_words_print_the_help_and_are_an_error(capsys):
+    assert main([]) == 2
+    assert "Usage: sonant VERB" in capsys.readouterr().out
+
+
+def test_the_version_is_the_package_s(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sonant {sonant.__version__}\n"
+
+
+def test_a_pipe_that_was_closed_is_no_error():
+    code = f"{sys.executable} -m sonant.cli.main completion bash | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_know_every_verb_and_option(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for verb in VERBS:
+        assert verb in script
+        for name in verb_module(verb).parser().option_names():
+            assert name.lstrip("-") in script
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("sonant pre", "prepare"), ("sonant prepare --skip-i", "--skip-invalid"), ("sonant prepare --from kal", "kaldi")],
+)
+def test_bash_completes_verbs_options_and_choices(line, expected, capsys):
+    main(["completion", "bash"])
+    script = capsys.readouterr().out
+    words = line.split(" ")
+    asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _sonant; echo ${{COMPREPLY[@]}}"
+    bash = shutil.which("bash") or "bash"
+    done = subprocess.run([bash, "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected]
+
+
+def test_the_package_offers_its_public_names_and_no_others():
+    assert {"prepare", "open_corpus"} <= set(dir(sonant))
+    for name in dir(sonant):
+        assert getattr(sonant, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'prepair'"):
+        sonant.prepair  # noqa: B018
+
+
+def test_formats_on_the_command_line_are_the_sources_that_there_are():
+    from sonant.corpus.sources.registry import SOURCES
+
+    from sonant.cli.prepare import FORMATS
+
+    assert sorted(FORMATS) == sorted(SOURCES)
+
+
+def test_every_option_of_prepare_reaches_the_configuration():
+    from sonant.base.conversion import field_types
+    from sonant.cli.prepare import _KEYS, parser
+    from sonant.corpus.preparation.config import PrepareConfig
+
+    for key in _KEYS.values():
+        kind = PrepareConfig
+        for name in key.split("."):
+            assert name in field_types(kind), key
+            kind = field_types(kind)[name]
+    others = {"--help", "--config", "--set", "--json"}
+    assert set(parser().option_names()) == {*_KEYS, *others}
+
+
+def test_progress_is_silent_when_nobody_watches(tmp_path):
+    from sonant.base.progress import Progress
+
+    with open(tmp_path / "log", "w") as log:
+        with Progress("decoding", total=3, stream=log) as bar:
+            bar.advance(2)
+        assert log.tell() == 0
