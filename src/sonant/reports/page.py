@@ -70,8 +70,13 @@ def text(sentence: str) -> Block:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, is_sortable: bool = True) -> Block:
     """Numbers are set to the right; a cell may be a ready block (a player), marked by `ready`."""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in rows)
+    lines = [list(row) for row in rows]
+    numeric = [bool(lines) and all(_is_number(row[at]) for row in lines) for at in range(len(columns))]
+    head = "".join(
+        f'<th scope="col"{" class=number" if right else ""}>{escape(name)}</th>'
+        for name, right in zip(columns, numeric, strict=True)
+    )
+    body = "".join("<tr>" + "".join(_cell(value) for value in row) + "</tr>" for row in lines)
     kind = ' class="sortable"' if is_sortable else ""
     return f'<div class="scroll"><table{kind}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
@@ -87,10 +92,14 @@ def player(audio: bytes, kind: str = "audio/wav") -> Ready:
     return Ready(f'<audio controls preload="none" src="data:{kind};base64,{base64.b64encode(audio).decode()}"></audio>')
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, Ready):
         return f"<td>{value}</td>"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not _is_number(value):
         return f"<td>{escape('' if value is None else str(value))}</td>"
     shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 100 else f"{value:,.1f}"
     return f'<td class="number" data-value="{value}">{shown}</td>'

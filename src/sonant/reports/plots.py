@@ -37,9 +37,9 @@ def histogram(values: Sequence[float] | np.ndarray, *, unit: str, num_bins: int 
     return _svg(parts, unit)
 
 
-def bars(counts: Mapping[str, float], *, most: int = 12, unit: str = "") -> Block:
-    """A bar a name, longest first; the names beyond `most` are summed up."""
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
+def bars(counts: Mapping[str, float], *, most: int = 12, unit: str = "", is_ordered: bool = False) -> Block:
+    """A bar a name, longest first unless they have an order; the names beyond `most` are summed up."""
+    ordered = list(counts.items()) if is_ordered else sorted(counts.items(), key=lambda item: -item[1])
     if len(ordered) > most:
         rest = sum(value for _, value in ordered[most - 1 :])
         ordered = [*ordered[: most - 1], (f"{len(ordered) - most + 1} others", rest)]

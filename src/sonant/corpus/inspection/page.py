@@ -52,7 +52,7 @@ def _splits(summary: dict[str, Any]) -> Block:
     columns = list(summary["splits"][0])
     rows = [[row[name] if name != "split" else row[name] or "(none)" for name in columns] for row in summary["splits"]]
     hours = {row["split"] or "(none)": row["hours"] for row in summary["splits"]}
-    return section("Splits", side_by_side(table(columns, rows), bars(hours, unit="h")))
+    return section("Splits", side_by_side(table(columns, rows), bars(hours, unit="h", is_ordered=True)))
 
 
 def _faults(findings: Sequence[Found]) -> Block:
@@ -92,7 +92,7 @@ def _labels(corpus: Corpus, summary: dict[str, Any]) -> Block:
     plots = []
     for name, facts in summary["labels"].items():
         missing = f" ({facts['missing']:,} missing)" if facts["missing"] else ""
-        plot = bars(facts["values"]) if "values" in facts else histogram(corpus.column(name), unit=name)
+        plot = bars(facts["values"], is_ordered=facts["kind"] == "number", most=20) if "values" in facts else histogram(corpus.column(name), unit=name)
         plots.append(titled(f"{name}{missing}", plot))
     return section("Labels", side_by_side(*plots))
 
