@@ -1,4 +1,4 @@
-"""Labels of a source: every cell is seen once before any is read, so that a label is one kind throughout.
+"""Labels and further columns of a source: all cells are seen before any is read, so that a column is of one kind.
 
 A label is a number if all its cells are numbers, a list of strings if any cell holds several, else a string.
 """
@@ -45,14 +45,31 @@ class Labels:
         return text_of(cell) if name in self._words else number_of(cell)
 
 
-def further(cells: Mapping[str, Any], columns: Mapping[str, str], missing: Iterable[str]) -> dict[str, Any]:
-    """Further columns, kept as they are: text stays text, numbers of JSON, Parquet and spreadsheets stay numbers."""
-    return {name: _kept(cells.get(column), frozenset(missing)) for name, column in columns.items()}
+class Further:
+    """Keeps columns as they are: numbers of JSON, Parquet and spreadsheets stay numbers, if all of a column are."""
+
+    def __init__(self, columns: Mapping[str, str], missing: Iterable[str]) -> None:
+        self.columns, self._missing = columns, frozenset(missing)  # name in the manifest -> column of the source
+        self._words: set[str] = set()
+
+    def learn(self, cells: Mapping[str, Any]) -> None:
+        """Takes note of what the columns of one row are."""
+        for name, column in self.columns.items():
+            cell = cells.get(column)
+            if name not in self._words and not _is_number(cell) and not is_missing(cell, self._missing):
+                self._words.add(name)
+
+    def read(self, cells: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of one row; None where it has no value."""
+        return {name: self._value(name, cells.get(column)) for name, column in self.columns.items()}
+
+    def _value(self, name: str, cell: Any) -> Any:
+        if is_missing(cell, self._missing):
+            return None
+        if isinstance(cell, list) and all(isinstance(part, str) for part in cell):
+            return cell
+        return text_of(cell) if name in self._words else cell
 
 
-def _kept(cell: Any, missing: frozenset[str]) -> Any:
-    if is_missing(cell, missing):
-        return None
-    if isinstance(cell, list) and all(isinstance(part, str) for part in cell):
-        return cell
-    return cell if isinstance(cell, int | float) and not isinstance(cell, bool) else text_of(cell)
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)

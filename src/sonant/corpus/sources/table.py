@@ -10,7 +10,7 @@ from sonant.base import storage
 from sonant.base.errors import SourceError
 from sonant.corpus.sources.cells import text_of
 from sonant.corpus.sources.columns import Meaning, folded, meaning_of
-from sonant.corpus.sources.labels import Labels
+from sonant.corpus.sources.labels import Further, Labels
 from sonant.corpus.sources.locate import AudioFinder, audio_folder, basename, entries, is_litter
 from sonant.corpus.sources.naming import split_called
 from sonant.corpus.sources.options import SourceOptions
@@ -18,6 +18,8 @@ from sonant.corpus.sources.rows import is_table, may_be_table, open_table
 from sonant.corpus.sources.table_rows import TableReader, survey
 from sonant.corpus.sources.tabular import Row, Table
 from sonant.corpus.utterance import Finding, Utterance
+
+_MANY = 10  # missing recordings, and no other, are a wrong folder rather than a fault in every row
 
 
 class TableSource:
@@ -70,16 +72,37 @@ def _tables_in(folder: str, names: Sequence[str], options: SourceOptions) -> dic
 def read_tables(tables: Mapping[str, str], folder: str, options: SourceOptions) -> Iterator[Utterance | Finding]:
     """The rows of tables, each with the split of its rows; `folder` is where names of recordings start from."""
     named = [*options.columns.values(), *options.labels]
-    opened: list[tuple[Table, Meaning, str]] = []
-    for location, split in tables.items():
+    opened: list[tuple[Table, Meaning]] = []
+    for location in tables:
         table = open_table(location, encoding=options.encoding, delimiter=options.delimiter, named=named)
-        opened.append((table, _meaning(table, options), options.split or split))
-    labels = Labels(dict.fromkeys(name for _, meaning, _ in opened for name in meaning.labels), options)
-    are_grouped = [survey(table, meaning, labels) for table, meaning, _ in opened]
+        opened.append((table, _meaning(table, options)))
+    labels = Labels(dict.fromkeys(name for _, meaning in opened for name in meaning.labels), options)
+    further = [Further(meaning.extra, options.missing) for _, meaning in opened]
+    are_grouped = [survey(*both, labels, more) for both, more in zip(opened, further, strict=True)]
     finder = AudioFinder(folder)
-    for (table, meaning, split), is_grouped in zip(opened, are_grouped, strict=True):
+    for (table, meaning), split, more, is_grouped in zip(opened, tables.values(), further, are_grouped, strict=True):
         yield from table.findings
-        yield from TableReader(table, meaning, split, labels, finder, options).utterances(is_grouped)
+        reader = TableReader(table, meaning, options.split or split, labels, more, finder, options)
+        yield from _unless_all_are_missing(reader.utterances(is_grouped), table.location, folder)
+
+
+def _unless_all_are_missing(
+    rows: Iterator[Utterance | Finding], location: str, folder: str
+) -> Iterator[Utterance | Finding]:
+    """Says in one sentence, not in a thousand, that paths start from elsewhere."""
+    held: list[Utterance | Finding] = []
+    for row in rows:
+        if isinstance(row, Utterance):
+            yield from held
+            yield row
+            yield from rows
+            return
+        held.append(row)
+    missing = [row for row in held if isinstance(row, Finding) and row.rule == "missing-audio"]
+    if len(missing) >= _MANY:
+        problem = f"none of its {len(missing)} recordings is below {folder}, from '{missing[0].id}' on."
+        raise SourceError(location, problem, "Say with --audio which folder the paths start from.")
+    yield from held
 
 
 def _meaning(table: Table, options: SourceOptions) -> Meaning:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sonant.corpus.sources.cells import CellError, present, seconds_of, text_of
 from sonant.corpus.sources.columns import Meaning
-from sonant.corpus.sources.labels import Labels, further
+from sonant.corpus.sources.labels import Further, Labels
 from sonant.corpus.sources.locate import AudioFinder
 from sonant.corpus.sources.naming import WHOLE_FOLDER, numbered, path_id
 from sonant.corpus.sources.options import SourceOptions
@@ -19,14 +19,15 @@ from sonant.corpus.utterance import Finding, Utterance
 _CHANNELS = {"a": 0, "b": 1, "l": 0, "r": 1, "left": 0, "right": 1}
 
 
-def survey(table: Table, meaning: Meaning, labels: Labels) -> bool:
-    """Lets the labels learn, and tells whether the rows of each recording stand together."""
+def survey(table: Table, meaning: Meaning, labels: Labels, further: Further) -> bool:
+    """Lets labels and further columns learn, and tells whether the rows of each recording stand together."""
     seen: set[int] = set()
     last, is_grouped = None, True
     for row in table.rows():
         if isinstance(row, Finding):
             continue
         labels.learn(row.cells)
+        further.learn(row.cells)
         name = _recording_name(row, meaning)
         if name != last:
             is_grouped &= hash(name) not in seen
@@ -47,6 +48,7 @@ class TableReader:
     meaning: Meaning
     split: str
     labels: Labels
+    further: Further
     finder: AudioFinder
     options: SourceOptions
 
@@ -114,12 +116,12 @@ class TableReader:
             place=place,
             start=start,
             seconds=seconds,
-            channel=None if channel is None else _channel(channel),
-            text=_one_line(self._text(cells, "text")),
+            channel=None if channel is None else channel_of(channel),
+            text=one_line(self._text(cells, "text")),
             speaker=self._text(cells, "speaker"),
             split=self.split or self._text(cells, "split"),
             labels=self.labels.read(cells),
-            extra=further(cells, self.meaning.extra, ()),
+            extra=self.further.read(cells),
         )
 
     def _span(self, cells: Mapping[str, Any]) -> tuple[float, float | None]:
@@ -147,12 +149,14 @@ class TableReader:
         return None if column is None or cells.get(column) is None else text_of(cells[column])
 
 
-def _channel(text: str) -> int:
+def channel_of(text: str) -> int:
+    """A channel counted from 0, or one of a pair by its name."""
     known = _CHANNELS.get(text.casefold())
     if known is None and not text.isdecimal():
         raise CellError("bad-channel", f"'{text}' is not a channel", "Count channels from 0.")
     return int(text) if known is None else known
 
 
-def _one_line(text: str | None) -> str | None:
+def one_line(text: str | None) -> str | None:
+    """A text without the line ends that a cell or a file may hold."""
     return None if text is None else re.sub(r"\s*[\r\n]+\s*", " ", text)
