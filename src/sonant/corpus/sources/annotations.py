@@ -20,14 +20,14 @@ from sonant.audio.address import Address
 from sonant.base import storage
 from sonant.base.errors import ConfigError, SourceError
 from sonant.base.names import suggestion
-from sonant.corpus.sources.cells import is_missing, present, text_of
-from sonant.corpus.sources.columns import KNOWN, extra_name, find_column, folded
-from sonant.corpus.sources.labels import Further, Labels
 from sonant.corpus.sources.locate import extension, is_audio
 from sonant.corpus.sources.naming import WHOLE_FOLDER
 from sonant.corpus.sources.options import SourceOptions
-from sonant.corpus.sources.rows import open_table
-from sonant.corpus.sources.tabular import Row, Table
+from sonant.corpus.sources.tables.cells import is_missing, present, text_of
+from sonant.corpus.sources.tables.columns import KNOWN, extra_name, find_column, folded
+from sonant.corpus.sources.tables.labels import Further, Labels
+from sonant.corpus.sources.tables.rows import open_table
+from sonant.corpus.sources.tables.tabular import Row, Table
 from sonant.corpus.utterance import Finding, Source, Utterance
 
 # Options that tables of annotations have a use for, whatever the source itself honours.

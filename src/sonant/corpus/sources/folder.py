@@ -16,15 +16,15 @@ from sonant.audio.address import Address
 from sonant.base import storage
 from sonant.base.errors import ConfigError, SonantError, SourceError
 from sonant.base.names import suggestion
-from sonant.corpus.sources.cells import CellError, present
-from sonant.corpus.sources.columns import extra_name
-from sonant.corpus.sources.labels import Labels
 from sonant.corpus.sources.lines import decode_text
 from sonant.corpus.sources.locate import basename, glimpse, is_audio, is_litter
 from sonant.corpus.sources.naming import path_id, split_called
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.sources.pattern import path_pattern
-from sonant.corpus.sources.table_rows import channel_of, one_line
+from sonant.corpus.sources.tables.cells import CellError, present
+from sonant.corpus.sources.tables.columns import extra_name
+from sonant.corpus.sources.tables.labels import Labels
+from sonant.corpus.sources.tables.utterances import channel_of, one_line
 from sonant.corpus.utterance import Finding, Utterance
 
 TEXT_EXTENSIONS = (".trans.txt", ".txt", ".lab")  # of the file beside a recording that holds its text

@@ -16,7 +16,7 @@ from sonant.base.names import suggestion
 from sonant.corpus.sources.locate import AudioFinder, audio_folder, basename, glimpse, is_litter
 from sonant.corpus.sources.naming import numbered, path_id
 from sonant.corpus.sources.options import SourceOptions
-from sonant.corpus.sources.table_rows import one_line
+from sonant.corpus.sources.tables.utterances import one_line
 from sonant.corpus.utterance import Finding, Utterance
 
 _LANGUAGE = re.compile(r"\.[A-Za-z]{2,3}([-_]\w+)?$")  # talk.en.srt belongs to talk.wav

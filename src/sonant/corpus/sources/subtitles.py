@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from sonant.corpus.sources import intervals
-from sonant.corpus.sources.cells import CellError, seconds_of
 from sonant.corpus.sources.intervals import Annotated, Interval, Tier
 from sonant.corpus.sources.lines import decode_text
 from sonant.corpus.sources.options import SourceOptions
+from sonant.corpus.sources.tables.cells import CellError, seconds_of
 from sonant.corpus.utterance import Finding, Utterance
 
 _EXTENSIONS = (".srt", ".vtt")

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from sonant.base import storage
 from sonant.base.errors import SourceError
-from sonant.corpus.sources.cells import text_of
-from sonant.corpus.sources.columns import Meaning, folded, meaning_of
-from sonant.corpus.sources.labels import Further, Labels
 from sonant.corpus.sources.locate import AudioFinder, audio_folder, basename, entries, is_litter
 from sonant.corpus.sources.naming import split_called
 from sonant.corpus.sources.options import SourceOptions
-from sonant.corpus.sources.rows import is_table, may_be_table, open_table
-from sonant.corpus.sources.table_rows import TableReader, survey
-from sonant.corpus.sources.tabular import Row, Table
+from sonant.corpus.sources.tables.cells import text_of
+from sonant.corpus.sources.tables.columns import Meaning, folded, meaning_of
+from sonant.corpus.sources.tables.labels import Further, Labels
+from sonant.corpus.sources.tables.rows import is_table, may_be_table, open_table
+from sonant.corpus.sources.tables.tabular import Row, Table
+from sonant.corpus.sources.tables.utterances import TableReader, survey
 from sonant.corpus.utterance import Finding, Utterance
 
 _MANY = 10  # missing recordings, and no other, are a wrong folder rather than a fault in every row

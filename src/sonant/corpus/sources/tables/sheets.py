@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from sonant.base import storage
 from sonant.base.errors import DependencyError, SourceError
 from sonant.base.names import suggestion
-from sonant.corpus.sources.cells import text_of
-from sonant.corpus.sources.tabular import Row, Table, name_columns, wrong_width
+from sonant.corpus.sources.tables.cells import text_of
+from sonant.corpus.sources.tables.tabular import Row, Table, name_columns, wrong_width
 from sonant.corpus.utterance import Finding
 
 

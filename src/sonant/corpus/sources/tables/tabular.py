@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonant.base.errors import SourceError
-from sonant.corpus.sources.cells import number_of, text_of
-from sonant.corpus.sources.columns import is_known
 from sonant.corpus.sources.locate import is_audio
+from sonant.corpus.sources.tables.cells import number_of, text_of
+from sonant.corpus.sources.tables.columns import is_known
 from sonant.corpus.utterance import Finding
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonant.corpus.sources.cells import CellError, present, seconds_of, text_of
-from sonant.corpus.sources.columns import Meaning
-from sonant.corpus.sources.labels import Further, Labels
 from sonant.corpus.sources.locate import AudioFinder
 from sonant.corpus.sources.naming import WHOLE_FOLDER, numbered, path_id
 from sonant.corpus.sources.options import SourceOptions
-from sonant.corpus.sources.tabular import Row, Table
+from sonant.corpus.sources.tables.cells import CellError, present, seconds_of, text_of
+from sonant.corpus.sources.tables.columns import Meaning
+from sonant.corpus.sources.tables.labels import Further, Labels
+from sonant.corpus.sources.tables.tabular import Row, Table
 from sonant.corpus.utterance import Finding, Utterance
 
 _CHANNELS = {"a": 0, "b": 1, "l": 0, "r": 1, "left": 0, "right": 1}

@@ -9,7 +9,7 @@ from typing import Any
 
 from sonant.base.errors import SourceError
 from sonant.corpus.sources.lines import Text
-from sonant.corpus.sources.tabular import Row, Table
+from sonant.corpus.sources.tables.tabular import Row, Table
 from sonant.corpus.utterance import Finding
 
 _FORMS = 'Write one object a line, a list of objects, or {"key": {…}, …}.'

@@ -9,7 +9,7 @@ from itertools import islice
 
 from sonant.base.errors import ConfigError, SourceError
 from sonant.corpus.sources.lines import Text
-from sonant.corpus.sources.tabular import Row, Table, name_columns, wrong_width
+from sonant.corpus.sources.tables.tabular import Row, Table, name_columns, wrong_width
 from sonant.corpus.utterance import Finding
 
 _SPELT = {"\t": "a tab", ",": "a comma", ";": "a semicolon", "|": "a bar"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sonant.corpus.sources.cells import is_missing, number_of, text_of
 from sonant.corpus.sources.options import SourceOptions
+from sonant.corpus.sources.tables.cells import is_missing, number_of, text_of
 
 
 class Labels:

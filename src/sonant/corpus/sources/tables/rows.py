@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sonant.base.errors import SourceError
-from sonant.corpus.sources.delimited import open_delimited
 from sonant.corpus.sources.lines import decode_text, open_bytes
 from sonant.corpus.sources.locate import basename
-from sonant.corpus.sources.objects import open_objects
-from sonant.corpus.sources.sheets import open_parquet, open_sheet
-from sonant.corpus.sources.tabular import Table
+from sonant.corpus.sources.tables.delimited import open_delimited
+from sonant.corpus.sources.tables.objects import open_objects
+from sonant.corpus.sources.tables.sheets import open_parquet, open_sheet
+from sonant.corpus.sources.tables.tabular import Table
 
 EXTENSIONS = (".csv", ".tsv", ".tab", ".psv", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm")
 _OTHERS = (".json", ".txt")  # may be tables, but seldom are: read only when somebody says so
