@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,23 +32,48 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from sonant.base import storage
-    from sonant.corpus.inspection.findings import by_rule, read_findings
+    from sonant.base.errors import ManifestError
+    from sonant.corpus.inspection.findings import by_rule, read_findings, with_sounds
     from sonant.corpus.inspection.summary import summarize
     from sonant.corpus.manifest import open_corpus
 
-    corpus = open_corpus(arguments.corpus)
-    findings = read_findings(corpus)
+    findings = read_findings(arguments.corpus)
+    try:
+        corpus = open_corpus(arguments.corpus)
+    except ManifestError:
+        if not findings:
+            raise
+        return _only_faults(arguments, findings)
+    findings = with_sounds(findings, corpus)
     corpus = corpus.split(arguments.split) if arguments.split else corpus
     summary = summarize(corpus) | {"findings": by_rule(findings)}
     if arguments.html:
         from sonant.corpus.inspection.page import corpus_page
 
-        storage.write_text(arguments.html, corpus_page(corpus, summary, findings))
+        _write_page(arguments, corpus_page(corpus, summary, findings))
     print(json.dumps(summary, ensure_ascii=False, indent=2) if arguments.json else in_words(summary, findings))
-    if arguments.html and not arguments.json:
-        print(f"\nThe page is {arguments.html}")
     return 0
+
+
+def _only_faults(arguments: argparse.Namespace, findings: Sequence[Found]) -> int:
+    """Preparation was refused: its faults are all there is to see."""
+    from sonant.base.errors import ManifestError
+    from sonant.corpus.inspection.findings import by_rule
+    from sonant.corpus.inspection.page import faults_page
+
+    if arguments.html:
+        _write_page(arguments, faults_page(arguments.corpus, findings))
+    found = {"folder": arguments.corpus, "findings": by_rule(findings)}
+    told = f"{arguments.corpus}: not yet a corpus. These faults are in the way:\n\n{_faults(findings)}"
+    print(json.dumps(found, ensure_ascii=False, indent=2) if arguments.json else told)
+    return ManifestError.exit_code
+
+
+def _write_page(arguments: argparse.Namespace, html: str) -> None:
+    from sonant.base import storage
+
+    storage.write_text(arguments.html, html)
+    print(f"The page is {arguments.html}", file=sys.stderr)
 
 
 def in_words(summary: dict[str, Any], findings: Sequence[Found]) -> str:

@@ -154,4 +154,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def in_words(result: PrepareResult) -> str:
     """What was done, and the next command."""
-    raise NotImplementedError
+    splits = ", ".join(f"{name} {count:,}" for name, count in result.splits.items()) or "no splits"
+    known = "" if result.num_decoded else " (nothing had changed)"
+    lines = [
+        f"{result.folder}: {result.hours:.2f} hours, {result.num_utterances:,} utterances ({splits}), "
+        f"in {result.seconds:.1f} s{known}"
+    ]
+    for title, counts in (("left out, see rejected.csv", result.rejected), ("warnings", result.warnings)):
+        if counts:
+            lines.append(f"  {title}: " + ", ".join(f"{rule} {count:,}" for rule, count in counts.items()))
+    return "\n".join([*lines, f"Next: sonant inspect {result.folder}"])

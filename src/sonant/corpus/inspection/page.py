@@ -10,7 +10,7 @@ import numpy as np
 
 from sonant.audio.waveform import read_waveform
 from sonant.base.errors import SonantError
-from sonant.corpus.inspection.findings import Found
+from sonant.corpus.inspection.findings import Found, by_rule
 from sonant.corpus.inspection.summary import characters_per_second
 from sonant.corpus.manifest import Corpus
 from sonant.reports.page import Block, Page, Ready, figures, player, section, side_by_side, table, titled
@@ -31,8 +31,14 @@ def corpus_page(corpus: Corpus, summary: dict[str, Any], findings: Sequence[Foun
     if summary["labels"]:
         page.add(_labels(corpus, summary))
     if findings:
-        page.add(_to_hear(corpus, findings))
+        page.add(_to_hear(findings))
     return page.html()
+
+
+def faults_page(folder: str, findings: Sequence[Found]) -> str:
+    """The page of a folder whose preparation was refused: what has to be mended."""
+    page = Page(f"Not yet a corpus: {folder}", f"{len(findings):,} faults")
+    return page.add(_faults(findings), _to_hear(findings)).html()
 
 
 def _subtitle(summary: dict[str, Any]) -> str:
@@ -58,16 +64,11 @@ def _splits(summary: dict[str, Any]) -> Block:
 def _faults(findings: Sequence[Found]) -> Block:
     if not findings:
         return section("Faults", "<p>None found.</p>")
-    by_rule: dict[tuple[str, str], list[Found]] = {}
-    for found in findings:
-        by_rule.setdefault((found.severity, found.rule), []).append(found)
-    rows = [
-        [rule, severity, len(group), f"{group[0].place}: {group[0].problem}", group[0].action]
-        for (severity, rule), group in sorted(by_rule.items(), key=lambda item: (item[0][0], -len(item[1])))
-    ]
+    columns = ("rule", "severity", "times", "example", "action")
+    rows = [[one[name] for name in columns] for one in by_rule(findings)]
     return section(
         "Faults",
-        table(["rule", "severity", "times", "for example", "what to do"], rows),
+        table(["rule", "severity", "times", "for example", "what to do"], rows, is_sortable=False),
         note="An error rejects the utterance; a warning is only told.",
     )
 
@@ -92,15 +93,19 @@ def _labels(corpus: Corpus, summary: dict[str, Any]) -> Block:
     plots = []
     for name, facts in summary["labels"].items():
         missing = f" ({facts['missing']:,} missing)" if facts["missing"] else ""
-        plot = bars(facts["values"], is_ordered=facts["kind"] == "number", most=20) if "values" in facts else histogram(corpus.column(name), unit=name)
+        plot = (
+            bars(facts["values"], is_ordered=facts["kind"] == "number", most=20)
+            if "values" in facts
+            else histogram(corpus.column(name), unit=name)
+        )
         plots.append(titled(f"{name}{missing}", plot))
     return section("Labels", side_by_side(*plots))
 
 
-def _to_hear(corpus: Corpus, findings: Sequence[Found]) -> Block:
+def _to_hear(findings: Sequence[Found]) -> Block:
     rows = [
         [found.rule, found.id, sound, found.problem, found.place]
-        for found, sound in _sounds(corpus, _worst(findings, _MOST_TO_HEAR))
+        for found, sound in _sounds(_worst(findings, _MOST_TO_HEAR))
     ]
     if not rows:
         return ""
@@ -119,7 +124,7 @@ def _worst(findings: Sequence[Found], most: int) -> list[Found]:
     return [found for _, _, found in sorted(ranked, key=lambda item: item[:2])[:most]]
 
 
-def _sounds(corpus: Corpus, findings: Iterable[Found]) -> Iterable[tuple[Found, Ready | str]]:
+def _sounds(findings: Iterable[Found]) -> Iterable[tuple[Found, Ready | str]]:
     """Each find with a player, or with the reason why there is nothing to hear."""
     for found in findings:
         try:
