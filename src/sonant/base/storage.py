@@ -5,16 +5,22 @@ A location is a local path or a URI. Everything that matters is written whole or
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from sonant.base.errors import DependencyError, SonantError, StorageError
+from sonant.base import remote
+from sonant.base.errors import AbsentError, SonantError, StorageError
+from sonant.base.remote import file_system
 
-_EXTRAS = {"gs": "gcsfs", "gcs": "gcsfs", "s3": "s3fs", "http": "aiohttp", "https": "aiohttp"}
+__all__ = [  # file_system is defined in `remote` and found here too
+    *("exists", "file_system", "fingerprint", "is_folder", "is_remote", "join", "list_files", "open_binary", "parent"),
+    *("read_bytes", "storage_errors", "write_text", "write_whole"),
+]
 
 
 def is_remote(location: str | os.PathLike[str]) -> bool:
@@ -42,23 +48,6 @@ def parent(location: str) -> str:
     )
 
 
-def file_system(location: str) -> tuple[Any, str]:
-    """The fsspec file system behind a URI and the path inside it."""
-    import fsspec
-
-    os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # each probe stalls for 60 s otherwise
-    scheme = location.partition("://")[0]
-    try:
-        system, path = fsspec.core.url_to_fs(location)
-        return system, path
-    except (ImportError, ValueError) as error:
-        if scheme not in _EXTRAS:
-            raise StorageError(
-                location, f"the scheme '{scheme}' is not known.", "Use gs://, s3:// or https://."
-            ) from error
-        raise DependencyError.for_extra(_EXTRAS[scheme], "remote", f"reading {scheme}://") from error
-
-
 @contextmanager
 def storage_errors(location: str) -> Iterator[None]:
     """Turns what the system says of a location into a sentence that helps."""
@@ -66,21 +55,24 @@ def storage_errors(location: str) -> Iterator[None]:
         yield
     except SonantError:
         raise
-    except FileNotFoundError as error:
-        raise StorageError(location, "nothing is there.", "Check the path; names are case-sensitive.") from error
-    except PermissionError as error:
-        raise StorageError(
-            location, "access is denied.", "Give yourself the right, or choose another place."
-        ) from error
-    except OSError as error:
-        full = error.errno == 28
-        problem = "the disk is full." if full else f"the storage answered: {error}."
-        action = (
-            "Free some space and run the same command again; nothing written before is lost."
-            if full
-            else "Check the place and try again."
-        )
-        raise StorageError(location, problem, action) from error
+    except Exception as error:
+        if is_remote(location) and remote.is_of_storage(error):
+            raise remote.meaning(location, error) from error
+        if isinstance(error, OSError):
+            raise _meaning(location, error) from error
+        raise
+
+
+def _meaning(location: str, error: OSError) -> StorageError:
+    """What the operating system says of a local path, in words of ours."""
+    if isinstance(error, FileNotFoundError):
+        return AbsentError(location)
+    if isinstance(error, PermissionError):
+        return StorageError(location, "access is denied.", "Give yourself the right, or choose another place.")
+    if error.errno == errno.ENOSPC:
+        action = "Free some space and run the same command again; nothing written before is lost."
+        return StorageError(location, "the disk is full.", action)
+    return StorageError(location, f"the storage answered: {error}.", "Check the place and try again.")
 
 
 @contextmanager
@@ -104,9 +96,13 @@ def read_bytes(location: str) -> bytes:
 def exists(location: str) -> bool:
     if not is_remote(location):
         return os.path.exists(location)
-    with storage_errors(location):
-        system, path = file_system(location)
-        return bool(system.exists(path))
+    try:
+        with storage_errors(location):  # `system.exists` says no where it should say that it cannot know
+            system, path = file_system(location)
+            system.info(path)
+    except AbsentError:
+        return False
+    return True
 
 
 def is_folder(location: str) -> bool:
@@ -122,7 +118,8 @@ def list_files(folder: str) -> Iterator[str]:
     if is_remote(folder):
         with storage_errors(folder):
             system, path = file_system(folder)
-            yield from (system.unstrip_protocol(name) for name in sorted(system.find(path)))
+            start = len(path.rstrip("/"))  # what stands before it is spelt as the caller spells it
+            yield from (folder.rstrip("/") + name[start:] for name in sorted(system.find(path)))
         return
     for where, folders, names in os.walk(folder, followlinks=True):
         folders.sort()
@@ -142,6 +139,7 @@ def fingerprint(location: str) -> tuple[int, str]:
             or info.get("etag")
             or info.get("generation")
             or info.get("LastModified")
+            or info.get("Last-Modified")
             or info.get("mtime")
         )
         return int(info.get("size") or 0), str(mark)
@@ -151,15 +149,23 @@ def write_whole(location: str, write: Callable[[IO[bytes]], object]) -> None:
     """Writes under a temporary name, syncs and renames, so that a reader sees the old file or the new one."""
     with storage_errors(location):
         if is_remote(location):
-            system, path = file_system(location)
-            with system.open(path, "wb") as remote:  # object stores publish on close
-                write(remote)
+            _write_remote(location, write)
             return
         _write_local(Path(location), write)
 
 
 def write_text(location: str, text: str) -> None:
     write_whole(location, lambda file: file.write(text.encode("utf-8")))
+
+
+def _write_remote(location: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Written here first and sent in one piece: a stream to a bucket publishes what it has even when writing fails."""
+    system, path = file_system(location)
+    with tempfile.TemporaryDirectory(prefix="sonant-") as folder:
+        temporary = os.path.join(folder, "whole")
+        with open(temporary, "wb") as file:
+            write(file)
+        system.put_file(temporary, path)
 
 
 def _write_local(path: Path, write: Callable[[IO[bytes]], object]) -> None:

@@ -97,10 +97,9 @@ def audio_folder(base: str, wanted: str) -> str:
         return base
     for folder in (storage.join(base, wanted), wanted):
         if _is_web(folder) or storage.is_folder(folder):
-            return folder
-    raise SourceError(
-        wanted, "there is no such folder of recordings.", "Give --audio seen from the source or from here."
-    )
+            return folder if storage.is_remote(folder) else os.path.normpath(folder)
+    action = "Give --audio as seen from the source or from here."
+    raise SourceError(wanted, "there is no such folder of recordings.", action)
 
 
 class AudioFinder:
@@ -131,7 +130,7 @@ class AudioFinder:
         return _not_one(name, self.folder, found, place, id)
 
     def _candidates(self, name: str) -> list[str]:
-        if not basename(name):
+        if basename(name) in ("", ".", ".."):
             return []
         for base in (self.folder, storage.parent(self.folder)):
             found = self._beside(storage.join(base, name.replace("\\", "/")))
