@@ -152,8 +152,16 @@ def _buckets(sizes: np.ndarray, bounds: _Bounds, target: float, group: int, rng:
     blur[order] = _affordable_blur(sizes[order], bounds, target)
     # Nothing but sums, products and a stable sort: the same order on every machine.
     blurred = sizes * (1 + blur * (2 * rng.random(len(sizes)) - 1))
-    found = _cut(np.argsort(blurred, kind="stable"), sizes, bounds, first_share=1 - rng.random())
+    found = _cut_from(int(rng.integers(len(sizes) + 1)), np.argsort(blurred, kind="stable"), sizes, bounds)
     return found.in_order(_shuffled_in_groups(len(found.ends), group, rng))
+
+
+def _cut_from(pivot: int, order: np.ndarray, sizes: np.ndarray, bounds: _Bounds) -> Plan:
+    """Cuts upwards and downwards from a place: drawn anew each epoch, it moves all boundaries at no cost."""
+    below, above = _cut(order[:pivot][::-1], sizes, bounds), _cut(order[pivot:], sizes, bounds)
+    below = below.in_order(np.arange(len(below.ends))[::-1])
+    ends = np.concatenate([below.ends, above.ends + pivot])
+    return Plan(np.concatenate([below.rows, above.rows]), ends, overlong=_overlong(sizes, bounds))
 
 
 def _affordable_blur(ascending: np.ndarray, bounds: _Bounds, target: float) -> np.ndarray:
@@ -171,21 +179,24 @@ def _affordable_blur(ascending: np.ndarray, bounds: _Bounds, target: float) -> n
     return affordable
 
 
-def _cut(order: np.ndarray, sizes: np.ndarray, bounds: _Bounds, first_share: float = 1.0) -> Plan:
-    """Closes a batch where one more would break a bound; `first_share` of a batch moves all later cuts."""
+def _cut(order: np.ndarray, sizes: np.ndarray, bounds: _Bounds) -> Plan:
+    """Closes a batch where one more would break a bound."""
     ends: list[int] = []
-    most, longest, total, count = bounds.size * first_share, 0.0, 0.0, 0
-    most_rows = max(1, int(bounds.count * first_share))
+    longest, total, count = 0.0, 0.0, 0
     for place, size in enumerate(sizes[order].tolist()):
         padded = (count + 1) * max(size, longest)
-        is_over = padded > most or count >= most_rows or padded - (total + size) > bounds.padding * padded
+        is_over = padded > bounds.size or count >= bounds.count or padded - (total + size) > bounds.padding * padded
         if count and is_over:
             ends.append(place)
-            most, most_rows, longest, total, count = bounds.size, bounds.count, 0.0, 0.0, 0
+            longest, total, count = 0.0, 0.0, 0
         longest, total, count = max(size, longest), total + size, count + 1
     if count:
         ends.append(len(order))
-    return Plan(order, np.array(ends, np.int64), overlong=np.flatnonzero(sizes > bounds.size))
+    return Plan(order, np.array(ends, np.int64), overlong=_overlong(sizes, bounds))
+
+
+def _overlong(sizes: np.ndarray, bounds: _Bounds) -> np.ndarray:
+    return np.flatnonzero(sizes > bounds.size)
 
 
 def _shuffled_in_groups(num_batches: int, group: int, rng: np.random.Generator) -> np.ndarray:
