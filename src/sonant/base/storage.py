@@ -168,6 +168,16 @@ def _write_remote(location: str, write: Callable[[IO[bytes]], object]) -> None:
         system.put_file(temporary, path)
 
 
+def remove(location: str) -> None:
+    """Removes a file."""
+    with storage_errors(location):
+        if is_remote(location):
+            system, path = file_system(location)
+            system.rm_file(path)
+        else:
+            os.unlink(location)
+
+
 def _write_local(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
