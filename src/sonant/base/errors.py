@@ -52,6 +52,13 @@ class StorageError(SonantError):
     exit_code = 4
 
 
+class AbsentError(StorageError):
+    """Nothing lies where something was to be read."""
+
+    def __init__(self, where: str, problem: str = "", action: str = "") -> None:
+        super().__init__(where, problem or "nothing is there.", action or "Check the path; names are case-sensitive.")
+
+
 class DependencyError(SonantError):
     """An optional package that the request needs and that is not installed."""
 

@@ -17,9 +17,20 @@ from sonant.base import remote
 from sonant.base.errors import AbsentError, SonantError, StorageError
 from sonant.base.remote import file_system
 
-__all__ = [  # file_system is defined in `remote` and found here too
-    *("exists", "file_system", "fingerprint", "is_folder", "is_remote", "join", "list_files", "open_binary", "parent"),
-    *("read_bytes", "storage_errors", "write_text", "write_whole"),
+__all__ = [
+    "exists",
+    "file_system",
+    "fingerprint",
+    "is_folder",
+    "is_remote",
+    "join",
+    "list_files",
+    "open_binary",
+    "parent",
+    "read_bytes",
+    "storage_errors",
+    "write_text",
+    "write_whole",
 ]
 
 
@@ -119,7 +130,10 @@ def list_files(folder: str) -> Iterator[str]:
         with storage_errors(folder):
             system, path = file_system(folder)
             start = len(path.rstrip("/"))  # what stands before it is spelt as the caller spells it
-            yield from (folder.rstrip("/") + name[start:] for name in sorted(system.find(path)))
+            names = sorted(system.find(path))
+            yield from (folder.rstrip("/") + name[start:] for name in names)
+        if not names:
+            exists(folder)  # an empty folder and a silent server look the same to `find`
         return
     for where, folders, names in os.walk(folder, followlinks=True):
         folders.sort()
@@ -161,6 +175,8 @@ def write_text(location: str, text: str) -> None:
 def _write_remote(location: str, write: Callable[[IO[bytes]], object]) -> None:
     """Written here first and sent in one piece: a stream to a bucket publishes what it has even when writing fails."""
     system, path = file_system(location)
+    if location.startswith("http"):
+        raise StorageError(location, "this place can only be read.", "Write to a folder, gs:// or s3:// instead.")
     with tempfile.TemporaryDirectory(prefix="sonant-") as folder:
         temporary = os.path.join(folder, "whole")
         with open(temporary, "wb") as file:
