@@ -1,4 +1,10 @@
-"""Applies the config's list in its order: what an utterance becomes depends on seed, epoch and id alone."""
+"""Applies the config's list in its order: what an utterance becomes depends on seed, epoch and id alone.
+
+augmentations:
+- {kind: speed, factors: [0.9, 1.0, 1.1]}
+- {kind: noise, corpus: corpora/street, snr: [5, 25], probability: 0.5}
+- {kind: spec_augment}
+"""
 
 from __future__ import annotations
 

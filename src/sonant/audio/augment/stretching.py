@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-_PIECE, _FADE = 0.045, 0.015  # seconds: from one piece to the next in the result; over which they are faded
+_PIECE, _FADE = 0.03, 0.012  # seconds: from one piece to the next in the result; over which they are faded
 _REACH = 0.0075  # seconds that a piece may lie from its due place: together one period of 67 Hz
 
 
 def stretch(samples: np.ndarray, sample_rate: int, factor: float) -> np.ndarray:
     """The same voice, `factor` times as fast, in max(1, floor(N / factor)) samples.
 
-    A sound too short to be cut into pieces (60 ms) is cut off, or followed by silence.
+    A sound too short to be cut into pieces (42 ms) is cut off, or followed by silence.
     """
     num_samples = max(1, int(samples.size / factor))
     hop, fade, reach = (max(1, round(seconds * sample_rate)) for seconds in (_PIECE, _FADE, _REACH))
