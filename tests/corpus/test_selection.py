@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from sonant.corpus.manifest import Corpus, open_corpus, schema_for, write_description, write_manifest
+from sonant.corpus.manifest import Corpus, schema_for
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Corpus:
+def corpus() -> Corpus:
     schema = schema_for({}, {}, with_tokens=False)
     splits = ["train", "test", None, "train", "test", "train"]
     rows = [
         {"id": f"u{i}", "audio": f"u{i}.wav", "start": 0.0, "seconds": 1.0, "split": split}
         for i, split in enumerate(splits)
     ]
-    write_manifest(str(tmp_path), schema, [pa.Table.from_pylist(rows[k : k + 2], schema) for k in (0, 2, 4)])
-    write_description(str(tmp_path), {})
-    return open_corpus(str(tmp_path))
+    tables = [pa.Table.from_pylist(rows[first : first + 2], schema) for first in (0, 2, 4)]
+    return Corpus("corpus", pa.concat_tables(tables), {})
 
 
 def test_taken_utterances_are_those_of_iteration_in_the_order_asked(corpus):

@@ -14,6 +14,8 @@ from sonant.base.randomness import generator_for
 from sonant.corpus.manifest import Corpus
 from sonant.corpus.utterance import Utterance
 
+_TOLERANCE_SECONDS = 0.01  # resampling and rounding take less
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleConfig:
@@ -92,12 +94,20 @@ class SpeechExamples:
         seconds: np.ndarray = corpus.seconds
         return seconds if crop is None else np.minimum(seconds, crop)
 
+    def stretch(self, utterance: Utterance, pass_number: int) -> tuple[float, float | None]:
+        """Start and seconds of what is read of the recording."""
+        crop, seconds = self.config.crop_seconds, utterance.seconds
+        if crop is None or seconds is None or seconds <= crop:
+            return utterance.start, seconds
+        draw = generator_for(self.seed, pass_number, utterance.id, "crop").random()
+        return utterance.start + draw * (seconds - crop), crop
+
     def _waveform(self, utterance: Utterance, pass_number: int) -> np.ndarray:
         if utterance.audio is None:
             raise ManifestError(
                 utterance.place, f"'{utterance.id}' has a text but no recording.", "Train a language model on it."
             )
-        start, seconds = self._stretch(utterance, pass_number)
+        start, seconds = self.stretch(utterance, pass_number)
         samples, _ = read_waveform(
             utterance.audio,
             start=start,
@@ -106,17 +116,16 @@ class SpeechExamples:
             sample_rate=self.config.sample_rate,
             native_rate=utterance.sample_rate,
         )
+        found = len(samples) / self.config.sample_rate
+        if seconds is not None and found < seconds - _TOLERANCE_SECONDS:
+            raise AudioError(
+                utterance.audio,
+                f"{found:.3f} s were read, {seconds:.3f} s are in the manifest.",
+                "Restore the recording.",
+            )
         if self.augment:
             samples = self.augment(samples, self.config.sample_rate, epoch=pass_number, id=utterance.id)
         return samples
-
-    def _stretch(self, utterance: Utterance, pass_number: int) -> tuple[float, float | None]:
-        """Start and seconds of what is read of the recording."""
-        crop, seconds = self.config.crop_seconds, utterance.seconds
-        if crop is None or seconds is None or seconds <= crop:
-            return utterance.start, seconds
-        draw = generator_for(self.seed, pass_number, utterance.id, "crop").random()
-        return utterance.start + draw * (seconds - crop), crop
 
     def _tokens(self, utterance: Utterance) -> np.ndarray | None:
         if self.encode is None:
