@@ -76,7 +76,7 @@ def _saved(folder: str) -> Tokenizer:
             vocabulary = read_vocabulary(storage.join(folder, characters.SYMBOLS), **specials)
             return CharacterTokenizer(vocabulary, normalizer)
         case subwords.KIND:
-            return wrap(read_text(storage.join(folder, subwords.DEFINITION)), specials, normalizer)
+            return _wrapped(folder, read_text(storage.join(folder, subwords.DEFINITION)), specials, normalizer)
         case other:
             problem = f"the kind '{other}' is not known."
             raise TextError(where, problem, suggestion(str(other), (characters.KIND, subwords.KIND)))
@@ -87,10 +87,14 @@ def _subwords_of_transformers(folder: str) -> SubwordTokenizer:
     definition = read_text(storage.join(folder, subwords.DEFINITION))
     symbols = special_tokens(definition)
     specials = usual_specials(symbols) | noted_specials(settings_in(folder), symbols)
+    return _wrapped(folder, definition, specials | {"word_delimiter": None}, Normalizer(NormalizerConfig(steps=())))
+
+
+def _wrapped(folder: str, definition: str, specials: dict[str, Any], normalizer: Normalizer) -> SubwordTokenizer:
     try:
-        return wrap(definition, specials | {"word_delimiter": None}, Normalizer(NormalizerConfig(steps=())))
+        return wrap(definition, specials, normalizer)
     except TextError as error:
-        raise TextError(folder, error.problem, error.action) from error
+        raise TextError(storage.join(folder, subwords.DEFINITION), error.problem, error.action) from error
 
 
 def _characters_of_transformers(folder: str) -> CharacterTokenizer:

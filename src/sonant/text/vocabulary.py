@@ -125,11 +125,12 @@ def build_vocabulary(texts: Iterable[str], config: VocabularyConfig | None = Non
         characters = set(config.alphabet)
     else:
         characters = {character for character, count in _count(texts).items() if count >= config.min_count}
-    if not characters:
-        problem = f"they hold no character {config.min_count} times or more, so there is nothing to learn to write."
-        raise TextError("texts", problem, "Give more text, or an alphabet.")
     specials = config.specials
     characters -= {*specials.values(), " "} if config.word_delimiter else {*specials.values()}
+    if not characters:
+        often = f" {config.min_count} times or more" if config.min_count > 1 else ""
+        problem = f"no character is seen{often}, so there is nothing to learn to write."
+        raise TextError("texts", problem, "Give more text, or an alphabet.")
     return Vocabulary(symbols=(*dict.fromkeys(specials.values()), *sorted(characters)), **specials)
 
 

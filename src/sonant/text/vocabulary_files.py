@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import count
 
 from sonant.base import storage
 from sonant.base.errors import TextError
@@ -18,17 +19,17 @@ from sonant.text.json_files import parse_json, read_text
 from sonant.text.special_names import added_symbols, noted_specials, settings_in, usual_specials
 from sonant.text.vocabulary import Vocabulary
 
-_PAIR = re.compile(r"(.+?)[ \t]+([0-9]+)", re.DOTALL)
+_PAIR = re.compile(r"(.+)[ \t]([0-9]+)", re.DOTALL)
 
 
 def read_vocabulary(location: str, *, language: str = "", **specials: str | None) -> Vocabulary:
-    """Any of the three kinds, told by what is inside; `blank="_"` and its like name what has an unusual name.
+    """Any of the three kinds; `blank="_"` and its like name what has an unusual name.
 
     What lies beside a `vocab.json` (tokenizer_config.json, added_tokens.json) is heeded as transformers does.
     `language` chooses from a vocabulary of several.
     """
     text = read_text(location)
-    if text.lstrip()[:1] in ("{", "["):
+    if location.casefold().endswith(".json"):
         folder = storage.parent(location)
         settings = settings_in(folder)
         symbols = _from_json(location, text, language) | added_symbols(folder, settings)
@@ -72,8 +73,8 @@ def _from_lines(location: str, text: str) -> dict[str, int]:
         lines.pop()
     pairs = [pair for pair in map(_PAIR.fullmatch, lines) if pair]
     if len(pairs) == len(lines):
-        return _unique(location, ((pair[1], int(pair[2])) for pair in pairs))
-    return _unique(location, ((line, id) for id, line in enumerate(lines)))
+        return _unique(location, ((pair[1].strip(" \t") or pair[1], int(pair[2])) for pair in pairs))
+    return _unique(location, zip(lines, count()))
 
 
 def _unique(location: str, pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
@@ -89,7 +90,7 @@ def _unique(location: str, pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 def _from_json(location: str, text: str, language: str) -> dict[str, int]:
     values = parse_json(location, text)
     if isinstance(values, list):
-        return _unique(location, ((str(symbol), id) for id, symbol in enumerate(values)))
+        return _unique(location, zip(map(str, values), count()))
     if values and all(isinstance(value, dict) for value in values.values()):
         if language not in values:
             problem = f"there is a vocabulary for each of {len(values)} languages, and none for '{language}'."
