@@ -1,0 +1,1 @@
+"""Waveforms to features: one definition for training, evaluation, live sessions and exported graphs."""
