@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import IO, Any
@@ -17,9 +17,11 @@ from sonant.audio.address import Address
 from sonant.base import storage
 from sonant.base.errors import ManifestError, UsageError
 from sonant.base.names import suggestion
+from sonant.corpus.splits.files import Splits, load_splits
 from sonant.corpus.utterance import Utterance
 
-MANIFEST, DESCRIPTION, REJECTED = "manifest.parquet", "corpus.json", "rejected.csv"
+MANIFEST, DESCRIPTION, PLANS = "manifest.parquet", "corpus.json", "splits.parquet"
+REJECTED, FINDINGS = "rejected.csv", "findings.csv"
 FORMAT_VERSION = 1
 
 FIXED_COLUMNS = (
@@ -53,19 +55,23 @@ def schema_for(labels: Mapping[str, str], extra: Mapping[str, str], *, with_toke
     return pa.schema(columns)
 
 
-def write_manifest(folder: str, schema: pa.Schema, tables: Iterable[pa.Table]) -> int:
-    """Writes the rows group by group, so that memory does not grow with the corpus; gives their number."""
-    count = 0
+def write_manifest(folder: str, schema: pa.Schema, tables: Iterable[pa.Table], fingerprint: Callable[[], str]) -> None:
+    """Writes the rows, and behind them the fingerprint that is known when the last one has passed."""
+    write_table(storage.join(folder, MANIFEST), schema, tables, lambda: {"fingerprint": fingerprint()})
+
+
+def write_table(
+    location: str, schema: pa.Schema, tables: Iterable[pa.Table], notes: Callable[[], Mapping[str, str]] = dict
+) -> None:
+    """Writes a Parquet file group by group, so that memory does not grow with its rows."""
 
     def write(file: IO[bytes]) -> None:
-        nonlocal count
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for table in tables:
                 writer.write_table(table)
-                count += table.num_rows
+            writer.add_key_value_metadata(dict(notes()))
 
-    storage.write_whole(storage.join(folder, MANIFEST), write)
-    return count
+    storage.write_whole(location, write)
 
 
 def write_description(folder: str, description: Mapping[str, Any]) -> None:
@@ -81,14 +87,19 @@ def open_corpus(folder: str) -> Corpus:
             folder, f"this is not a corpus: {MANIFEST} is missing.", "Prepare it first: sonant prepare SOURCE CORPUS"
         )
     try:
-        with storage.open_binary(where) as file:
-            table = pq.read_table(file)
+        with storage.open_binary(where) as file, pq.ParquetFile(file) as opened:
+            table = opened.read()
+            notes = opened.metadata.metadata or {}
     except pa.ArrowInvalid as error:
         raise ManifestError(where, f"the manifest cannot be read: {error}.", "Run `sonant prepare` again.") from error
     missing = [column.name for column in FIXED_COLUMNS if column.name not in table.column_names]
     if missing:
         raise ManifestError(where, f"the columns {', '.join(missing)} are missing.", "Run `sonant prepare` again.")
-    return Corpus(folder, table, _read_description(folder))
+    description = _read_description(folder)
+    if notes.get(b"fingerprint", b"").decode() != description.get("fingerprint", ""):
+        problem = f"it does not belong to {DESCRIPTION}: a preparation was stopped between the two."
+        raise ManifestError(where, problem, "Run `sonant prepare` again.")
+    return Corpus(folder, table, description)
 
 
 def _read_description(folder: str) -> dict[str, Any]:
@@ -170,8 +181,30 @@ class Corpus:
         counts = pc.value_counts(self.table["split"].combine_chunks()).to_pylist()
         return {entry["values"]: entry["counts"] for entry in counts if entry["values"] is not None}
 
-    def split(self, name: str) -> Corpus:
-        """The utterances of one split."""
+    @property
+    def plans(self) -> list[str]:
+        """The ways in which this corpus was split, one for each seed and fold; rows hold the splits of the first."""
+        return list(self.description.get("splits", {}).get("plans", []))
+
+    def with_plan(self, plan: str) -> Corpus:
+        """The same utterances with the splits of another plan."""
+        if plan not in self.plans:
+            raise UsageError(self.folder, f"there is no plan '{plan}'.", suggestion(plan, self.plans))
+        if plan == self.plans[0]:
+            return self
+        return self.with_splits(load_splits(storage.join(self.folder, PLANS), plan))
+
+    def with_splits(self, splits: Splits, plan: str = "") -> Corpus:
+        """The same utterances with saved splits, by id; those that the file does not name are in none."""
+        places = pc.index_in(self.table["id"], value_set=pa.array(splits.ids, pa.string()))
+        column = pa.array(splits.plan(plan), pa.string()).take(places.combine_chunks())
+        index = self.table.column_names.index("split")
+        return replace(self, table=self.table.set_column(index, self.table.schema.field(index), column))
+
+    def split(self, name: str, plan: str = "") -> Corpus:
+        """The utterances of one split; `plan` is one of `plans`, the first if none is named."""
+        if plan:
+            return self.with_plan(plan).split(name)
         if name not in self.splits:
             raise UsageError(self.folder, f"there is no split '{name}'.", suggestion(name, self.splits))
         return self.where(pc.equal(self.table["split"], name))

@@ -7,10 +7,10 @@ from typing import Literal
 
 from sonant.base.errors import ConfigError
 from sonant.base.names import suggestion
+from sonant.corpus.demo.plan import DemoConfig
+from sonant.corpus.preparation.rules import RULES, Severity
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.splits import SplitConfig
-
-Severity = Literal["error", "warning", "off"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Limits:
     max_characters_per_second: float = 40.0  # fast speech has about 25
     min_characters_per_second: float = 0.2
     alphabet: str = ""  # characters that texts may have, beside the space; empty: any
-    rare_character_count: int = 3  # a character seen less often in the whole corpus cannot be learnt
+    rare_character_count: int = 3  # a character in fewer utterances of the whole corpus cannot be learnt
     surprise_share: float = 0.05  # a sample rate or channel count rarer than this is told
 
     def __post_init__(self) -> None:
@@ -43,15 +43,20 @@ class PrepareConfig:
     severities: dict[str, Severity] = field(default_factory=dict)  # rule -> what its findings mean here
     splits: SplitConfig = field(default_factory=SplitConfig)
     skip_invalid: bool = False  # keep the good, list the rest in rejected.csv
+    pack: bool = False  # copy the utterances into the corpus, so that it stands without its sources
     share_speakers: bool = False  # one speaker name in two sources is one person
     engine: Literal["local", "ray"] = "local"
     workers: int = 0  # processes that decode; 0: as many as cores
-    hours: float = 0.5  # of the demo corpus
-    seed: int = 0  # of the demo corpus
+    demo: DemoConfig = field(default_factory=DemoConfig)  # what is spoken where the source is `demo`
 
     def __post_init__(self) -> None:
-        from sonant.corpus.preparation.rules import RULES  # the rules read the limits above
-
-        for name in self.severities:
+        for name, severity in self.severities.items():
             if name not in RULES:
                 raise ConfigError(f"severities.{name}", "there is no such rule.", suggestion(name, RULES))
+            if RULES[name].is_fixed and severity != "error":
+                problem = f"this is always an error: {RULES[name].says[0].lower()}{RULES[name].says[1:]}"
+                raise ConfigError(f"severities.{name}", problem, "Leave such utterances out with --skip-invalid.")
+        if self.demo != DemoConfig() and self.source.format != "demo":
+            raise ConfigError("demo", "only the demo corpus is spoken to order.", "Give --from demo as well.")
+        if self.workers < 0:
+            raise ConfigError("workers", f"{self.workers} was found.", "Give a number of processes, or 0.")

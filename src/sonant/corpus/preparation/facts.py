@@ -6,24 +6,25 @@ A recording is decoded once, block by block, however many utterances lie in it; 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from sonant.audio.address import Address
 from sonant.audio.recording import open_recording
 from sonant.base import storage
-from sonant.base.errors import AudioError, SonantError
+from sonant.base.errors import AudioError, DependencyError, SonantError
+from sonant.base.randomness import stable_hash
 
 VERSION = 1  # of this measurement; another one makes every recording be measured again
-BLOCK_SAMPLES = 1 << 19
+BLOCK_SAMPLES = 1 << 17  # of all channels of a mono recording: half a megabyte stays in the cache
 FULL_SCALE = 0.9995  # a 16-bit sample at its limit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Span:
+class Span(NamedTuple):
     """A stretch asked of a recording."""
 
     start: float
@@ -31,20 +32,18 @@ class Span:
     channel: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpanFacts:
+class SpanFacts(NamedTuple):
     """What was heard in one stretch; all zero where the stretch lies beyond the recording."""
 
     num_samples: int
     peak: float
-    level: float  # dB below full scale, root mean square; -inf for digital silence
+    level: float | None  # dB below full scale, root mean square; None for digital silence
     clipped_share: float
     num_not_finite: int
     content: str  # hash of the samples
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordingFacts:
+class RecordingFacts(NamedTuple):
     """What was found in a recording, or the reason why it could not be read."""
 
     sample_rate: int = 0
@@ -56,6 +55,43 @@ class RecordingFacts:
     problem: str = ""
     action: str = ""
 
+    def to_json(self) -> str:
+        return json.dumps(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> RecordingFacts:
+        facts = cls(*json.loads(text))
+        return facts._replace(spans=tuple(SpanFacts(*span) for span in facts.spans))
+
+
+class Task(NamedTuple):
+    """A recording to measure, unless its file still bears the mark of an earlier measurement."""
+
+    audio: str
+    spans: tuple[Span, ...]
+    sample_rate: int | None = None  # of bare arrays of floats
+    known_mark: str = ""
+
+    @property
+    def key(self) -> str:
+        """Names a recording and the stretches that are asked of it."""
+        return f"{stable_hash(self.audio, self.sample_rate, *self.spans):016x}"
+
+
+def positions(span: Span, sample_rate: int) -> tuple[int, float]:
+    """The first sample of a stretch, and the one behind its last: infinite where it goes to the end."""
+    first = math.floor(span.start * sample_rate + 0.5)
+    return first, math.inf if span.seconds is None else first + math.floor(span.seconds * sample_rate + 0.5)
+
+
+def part_of(block: np.ndarray, channel: int | None) -> np.ndarray:
+    """One channel of a block (N, channels), or the mean of all: (N,) float32."""
+    if channel is not None or block.shape[1] == 1:
+        block = block[:, channel or 0]
+        return np.ascontiguousarray(block, dtype=np.float32)
+    mixed: np.ndarray = block.mean(axis=1, dtype=np.float32)
+    return mixed
+
 
 def mark_of(audio: str) -> str:
     """Changes when the file behind an address does; asked before and after it is read."""
@@ -63,45 +99,76 @@ def mark_of(audio: str) -> str:
     return f"{VERSION}/{size}/{changed}"
 
 
-def measure(audio: str, spans: Sequence[Span], sample_rate: int | None) -> tuple[str, RecordingFacts]:
+def measure_all(tasks: Sequence[Task]) -> list[tuple[str, RecordingFacts | None]]:
+    """What a worker does with its share: mark and facts of each; None says that what is known still holds."""
+    return [_measure_unless_known(task) for task in tasks]
+
+
+def _measure_unless_known(task: Task) -> tuple[str, RecordingFacts | None]:
+    if task.known_mark:
+        try:
+            if mark_of(task.audio) == task.known_mark:
+                return task.known_mark, None
+        except SonantError:
+            pass  # gone since: measuring says so
+    return measure(task)
+
+
+def measure(task: Task) -> tuple[str, RecordingFacts]:
     """The mark of the file and the facts of its stretches; a fault of the file is a fact too."""
+    mark = ""
     try:
-        before = mark_of(audio)
-        facts = _decode(audio, spans, sample_rate)
-        if mark_of(audio) != before:
-            problem = "the file was changed while it was read."
-            return before, RecordingFacts(rule="recording-changed", problem=problem, action="Prepare again when it is whole.")
-        return before, facts
-    except AudioError as error:
-        return "", RecordingFacts(rule="unreadable-audio", problem=error.problem, action=error.action)
+        mark = mark_of(task.audio)
+        facts = _decode(task)
+        if mark_of(task.audio) == mark:
+            return mark, facts
+        return "", RecordingFacts(
+            rule="recording-unstable",
+            problem="the file was changed while it was read.",
+            action="Prepare again when nobody writes it any more.",
+        )
+    except (AudioError, DependencyError) as error:
+        mark = mark if isinstance(error, AudioError) else ""  # what is not installed today may be tomorrow
+        return mark, RecordingFacts(rule="unreadable-audio", problem=error.problem, action=error.action)
     except SonantError as error:  # a file that is gone, a bucket that does not answer
         return "", RecordingFacts(rule="missing-audio", problem=error.problem, action=error.action)
 
 
-def _decode(audio: str, spans: Sequence[Span], sample_rate: int | None) -> RecordingFacts:
-    with open_recording(audio, sample_rate=sample_rate) as recording:
+def _decode(task: Task) -> RecordingFacts:
+    with open_recording(task.audio, sample_rate=task.sample_rate) as recording:
         info = recording.info
-        listeners = [_Listener(span, info.sample_rate, info.num_channels) for span in spans]
-        position = 0
-        for block in recording.blocks(BLOCK_SAMPLES):
-            for listener in listeners:
-                listener.hear(block, position)
-            position += len(block)
+        listeners = [_Listener(span, info.sample_rate, info.num_channels) for span in task.spans]
+        position = _listen(listeners, recording.blocks(max(BLOCK_SAMPLES // max(info.num_channels, 1), 1)))
     return RecordingFacts(
         sample_rate=info.sample_rate,
         num_channels=info.num_channels,
         num_samples=position,
-        num_promised=max(info.num_samples, position),
+        num_promised=max(info.num_samples or 0, position),
         spans=tuple(listener.facts() for listener in listeners),
     )
+
+
+def _listen(listeners: Iterable[_Listener], blocks: Iterable[np.ndarray]) -> int:
+    """Lets the blocks pass by, each listener hearing those of its stretch; gives the number of samples."""
+    waiting = sorted(listeners, key=lambda listener: listener.first, reverse=True)
+    listening: list[_Listener] = []
+    position = 0
+    for block in blocks:
+        end = position + len(block)
+        while waiting and waiting[-1].first < end:
+            listening.append(waiting.pop())
+        for listener in listening:
+            listener.hear(block, position)
+        listening = [listener for listener in listening if listener.last > end]
+        position = end
+    return position
 
 
 class _Listener:
     """Sums up one stretch of a recording that passes by in blocks."""
 
     def __init__(self, span: Span, sample_rate: int, num_channels: int) -> None:
-        self.first = math.floor(span.start * sample_rate + 0.5)
-        self.last = math.inf if span.seconds is None else self.first + math.floor(span.seconds * sample_rate + 0.5)
+        self.first, self.last = positions(span, sample_rate)
         self.channel = span.channel if span.channel is not None and span.channel < num_channels else None
         self.hash = hashlib.blake2b(digest_size=16)
         self.num_samples = self.num_clipped = self.num_not_finite = 0
@@ -113,24 +180,18 @@ class _Listener:
         last = int(min(self.last - position, len(block)))
         if first >= last:
             return
-        part = block[first:last]
-        samples = part[:, 0] if part.shape[1] == 1 else self._one_channel(part)
-        samples = np.ascontiguousarray(samples, dtype=np.float32)
+        samples = part_of(block[first:last], self.channel)
         self.hash.update(samples.data)
         self.num_samples += len(samples)
         self._add(samples)
 
-    def _one_channel(self, part: np.ndarray) -> np.ndarray:
-        mixed: np.ndarray = part.mean(axis=1) if self.channel is None else part[:, self.channel]
-        return mixed
-
     def _add(self, samples: np.ndarray) -> None:
-        energy = float(np.dot(samples, samples))
+        energy = float(np.square(samples).sum())  # not np.dot: its last bits depend on the number of threads
         if not math.isfinite(energy):  # an unheard-of level, or samples that are no numbers
             is_finite = np.isfinite(samples)
             self.num_not_finite += int(len(samples) - is_finite.sum())
             samples = samples[is_finite].astype(np.float64)
-            energy = float(np.dot(samples, samples))
+            energy = float(np.square(samples).sum())
         self.energy += energy
         peak = max(float(samples.max(initial=0.0)), -float(samples.min(initial=0.0)))
         self.peak = max(self.peak, peak)
@@ -142,33 +203,8 @@ class _Listener:
         return SpanFacts(
             num_samples=self.num_samples,
             peak=self.peak,
-            level=10 * math.log10(mean) if mean > 0 else -math.inf,
+            level=round(10 * math.log10(mean), 2) if mean > 0 else None,
             clipped_share=self.num_clipped / self.num_samples if self.num_samples else 0.0,
             num_not_finite=self.num_not_finite,
             content=self.hash.hexdigest() if self.num_samples else "",
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """A recording to measure, unless its file still bears the mark of an earlier measurement."""
-
-    audio: str
-    spans: tuple[Span, ...]
-    sample_rate: int | None = None
-    known_mark: str = ""
-
-
-def measure_all(tasks: Iterable[Task]) -> list[tuple[str, RecordingFacts | None]]:
-    """What a worker does with its share; None says that what is known still holds."""
-    return [_measure_unless_known(task) for task in tasks]
-
-
-def _measure_unless_known(task: Task) -> tuple[str, RecordingFacts | None]:
-    if task.known_mark:
-        try:
-            if mark_of(task.audio) == task.known_mark:
-                return task.known_mark, None
-        except SonantError:
-            pass  # gone since: measuring says so
-    return measure(task.audio, task.spans, task.sample_rate)

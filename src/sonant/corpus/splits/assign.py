@@ -21,10 +21,11 @@ import numpy as np
 from sonant.base.errors import ConfigError
 from sonant.base.randomness import uniform_for
 from sonant.corpus.splits.config import SplitConfig
-from sonant.corpus.splits.files import load_splits
+from sonant.corpus.splits.files import Splits, load_splits
 from sonant.corpus.splits.plans import plan_names, plans_of
 from sonant.corpus.splits.shares import without_empty
 from sonant.corpus.splits.strata import Traits, is_missing, refuse_unknown, value_of
+from sonant.corpus.utterance import Finding
 
 _TINY = 1000  # utterances; in more of them no split stays empty by chance
 
@@ -53,6 +54,11 @@ class Splitter:
     by: str  # what was decided: source, speaker, hash, column, file or none
     names: tuple[str, ...]
     splits_of: Callable[[Splittable], tuple[str | None, ...]]
+    saved: Splits | None = None  # where they come from a file
+
+    def findings(self, ids: Iterable[str]) -> Iterator[Finding]:
+        """What of a file of splits does not fit a corpus of these ids."""
+        return self.saved.findings(ids) if self.saved else iter(())
 
 
 def assign_splits(utterances: Iterable[Splittable], config: SplitConfig) -> np.ndarray:
@@ -88,11 +94,11 @@ def _decided(utterances: Iterable[Splittable], config: SplitConfig) -> str:
 
 
 def _by_file(config: SplitConfig) -> Splitter:
-    splits = load_splits(config.file)
+    splits = load_splits(config.file, config.plan)
     names = (config.plan,) if config.plan else tuple(splits.plans)
     found = dict(zip(splits.ids, zip(*(splits.plan(name) for name in names), strict=True), strict=True))
     outside = (None,) * len(names)
-    return Splitter("file", names, lambda utterance: found.get(utterance.id, outside))
+    return Splitter("file", names, lambda utterance: found.get(utterance.id, outside), splits)
 
 
 def _by_column(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:

@@ -68,15 +68,15 @@ def save_splits(location: str, splits: Splits) -> None:
     storage.write_whole(location, write)
 
 
-def load_splits(location: str) -> Splits:
-    """Reads what `save_splits` wrote, or a file of the same form from elsewhere."""
+def load_splits(location: str, plan: str = "") -> Splits:
+    """Reads what `save_splits` wrote, or a file of the same form from elsewhere; all plans, or one."""
     kind = _format_of(location)
     with storage.open_binary(location) as file:
         try:
             if kind == "json":
                 splits = _from_json(json.load(file), location)
             else:
-                splits = _from_table(pq.read_table(file) if kind == "parquet" else _read_csv(file), location)
+                splits = _from_table(_read_parquet(file, plan) if kind == "parquet" else _read_csv(file), location)
         except (pa.ArrowException, ValueError) as error:
             problem = f"this is not a file of splits: {error}."
             raise ManifestError(location, problem, "Save the splits again.") from error
@@ -92,6 +92,11 @@ def _format_of(location: str) -> str:
     if extension not in ("parquet", "csv", "json"):
         raise UsageError(location, f"splits are not kept as '.{extension}'.", "Name it .parquet, .csv or .json.")
     return extension
+
+
+def _read_parquet(file: IO[bytes], plan: str) -> pa.Table:
+    names = pq.read_schema(file).names
+    return pq.read_table(file, columns=["id", plan] if plan in names else names)
 
 
 def _read_csv(file: IO[bytes]) -> pa.Table:
