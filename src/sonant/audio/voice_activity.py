@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from sonant.audio.resample import resample
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import DependencyError
 
@@ -78,7 +79,7 @@ def _by_webrtc(samples: np.ndarray, sample_rate: int, detector: WebRtcDetector) 
     except ImportError as error:
         raise DependencyError.for_extra("webrtcvad-wheels", "vad", "Voice activity detection by WebRTC") from error
     rate = sample_rate if sample_rate in _WEBRTC_RATES else 16000
-    frames = _frames_of_int16(_at_rate(samples, sample_rate, rate), rate * detector.frame_milliseconds // 1000)
+    frames = _frames_of_int16(resample(samples, sample_rate, rate), rate * detector.frame_milliseconds // 1000)
     vad: Any = webrtcvad.Vad(detector.strictness)
     is_speech = np.array([vad.is_speech(frame.tobytes(), rate) for frame in frames], bool)
     return sample_rate * detector.frame_milliseconds / 1000, is_speech
@@ -88,15 +89,6 @@ def _frames_of_int16(samples: np.ndarray, num_samples: int) -> np.ndarray:
     """(frames, num_samples), silence behind the end."""
     padded = np.pad(samples, (0, -samples.size % num_samples))
     return (padded * 32768).clip(-32768, 32767).astype("<i2").reshape(-1, num_samples)
-
-
-def _at_rate(samples: np.ndarray, from_rate: int, to_rate: int) -> np.ndarray:
-    if from_rate == to_rate:
-        return samples
-    import soxr
-
-    resampled: np.ndarray = soxr.resample(samples, from_rate, to_rate)
-    return resampled
 
 
 def _without_pauses(spans: np.ndarray, shortest_pause: int) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sonant.audio.augment.ranges import Probability, drawn
 from sonant.audio.augment.stretching import fitted
+from sonant.audio.resample import resample
 from sonant.base.bounds import Range, Within, check_fields
 from sonant.base.errors import ConfigError
 
@@ -47,17 +48,9 @@ def encoded(samples: np.ndarray, sample_rate: int, format: Format, kilobits: flo
         return samples
     rate = min((rate for rate in _RATES[format] if rate >= sample_rate), default=48000)
     peak = max(1.0, float(np.abs(samples).max()))  # the encoders clip at full scale
-    heard = _round_trip(_resampled(samples / np.float32(peak), sample_rate, rate), rate, format, kilobits)
-    return fitted(_resampled(heard, rate, sample_rate), samples.size) * np.float32(peak)
-
-
-def _resampled(samples: np.ndarray, from_rate: int, to_rate: int) -> np.ndarray:
-    if from_rate == to_rate:
-        return samples
-    import soxr
-
-    resampled: np.ndarray = soxr.resample(samples, from_rate, to_rate)
-    return resampled
+    sent = resample(samples / np.float32(peak), sample_rate, rate)
+    heard = _round_trip(fitted(sent, max(1, sent.size)), rate, format, kilobits)
+    return fitted(resample(heard, rate, sample_rate), samples.size) * np.float32(peak)
 
 
 def _round_trip(samples: np.ndarray, sample_rate: int, format: Format, kilobits: float) -> np.ndarray:

@@ -115,8 +115,7 @@ class LiveFrames:
         return stretch
 
     def _forget(self) -> None:
-        """Keeps what the next frame and the far edge may still see."""
-        framing = self._framing
-        next_frame = self._num_frames * framing.shift - framing.before
-        keep = max(self._first, min(next_frame, self._num_samples - framing.after - 1))
+        """Keeps what the next frame may see: its own samples, and one before them when it is the last, mirrored."""
+        next_frame = self._num_frames * self._framing.shift - self._framing.before
+        keep = max(self._first, next_frame - 1)
         self._held, self._first = self._held[keep - self._first :], keep

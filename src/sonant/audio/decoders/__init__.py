@@ -1,0 +1,1 @@
+"""One decoder per library, chosen by what the bytes are."""

@@ -1,0 +1,60 @@
+"""What the pages of an Ogg file tell of its end, which libsndfile passes over in silence (RFC 3533)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sonant.audio.streams import Bytes
+
+_LARGEST_PAGE = 27 + 255 + 255 * 255
+_BEGINS_STREAM = 2
+
+
+@dataclass(frozen=True)
+class _Page:
+    start: int
+    flags: int
+    stream: int
+    end: int
+
+
+def ends_inside_a_page(content: Bytes) -> bool:
+    """True where the file was cut: its last page promises more bytes than follow."""
+    last = _last_page(content)
+    return last is None or last.end > content.size
+
+
+def is_chained(content: Bytes) -> bool:
+    """True where several recordings stand one after another; libsndfile would read the first and stop."""
+    first_streams = set()
+    for page in _pages(content, 0):
+        if not page.flags & _BEGINS_STREAM:
+            break
+        first_streams.add(page.stream)
+    last = _last_page(content)
+    return last is not None and last.stream not in first_streams
+
+
+def _pages(content: Bytes, start: int) -> Iterator[_Page]:
+    while (page := _page(content, start)) is not None:
+        yield page
+        start = page.end
+
+
+def _page(content: Bytes, start: int) -> _Page | None:
+    """The page that begins here; one whose header is cut ends beyond the file."""
+    head = content.read_at(start, 27 + 255)
+    if not head.startswith(b"OggS"):
+        return None
+    if len(head) < 27 or len(head) < 27 + head[26]:
+        return _Page(start, 0, -1, content.size + 1)
+    flags, stream, num_segments = struct.unpack_from("<5xB8xI8xB", head)
+    return _Page(start, flags, stream, start + 27 + num_segments + sum(head[27 : 27 + num_segments]))
+
+
+def _last_page(content: Bytes) -> _Page | None:
+    first = max(content.size - _LARGEST_PAGE, 0)
+    found = content.read_at(first, _LARGEST_PAGE).rfind(b"OggS")
+    return None if found < 0 else _page(content, first + found)
