@@ -12,7 +12,8 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from sonant.base.errors import StorageError
@@ -77,15 +78,16 @@ def _work(queue: SimpleQueue[_Task | None]) -> None:
 
 
 def _stop(queue: SimpleQueue[_Task | None], threads: list[threading.Thread]) -> None:
-    while not queue.empty():
-        task = queue.get()
-        if task is not None:
-            task[0].cancel()
+    with suppress(Empty):
+        while True:
+            if (task := queue.get_nowait()) is not None:
+                task[0].cancel()
     for _ in threads:
         queue.put(None)
     until = time.monotonic() + _LAST_WORDS_SECONDS
     for thread in threads:
-        thread.join(timeout=max(until - time.monotonic(), 0))
+        if thread is not threading.current_thread():  # which may have dropped the last hold on the workers
+            thread.join(timeout=max(until - time.monotonic(), 0))
 
 
 def _result(future: Future[T], patience_seconds: float) -> T:
