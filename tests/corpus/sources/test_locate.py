@@ -44,7 +44,8 @@ def test_the_folder_in_a_name_is_never_ignored(lay, spelling):
     folder = lay(audio="a.wav sub/a.wav other/b.wav b.wav")
     assert AudioFinder(folder).find(f"sub{spelling}a.wav", place="p") == f"{folder}/sub/a.wav"
     found = AudioFinder(folder).find(f"sub{spelling}b.wav", place="p")
-    assert isinstance(found, Finding) and found.rule == "missing-audio"
+    assert isinstance(found, Finding)
+    assert found.rule == "missing-audio"
 
 
 def test_the_best_spelling_wins_alone(lay):
@@ -58,7 +59,8 @@ def test_names_that_may_mean_several_files_are_told_with_all_of_them(lay):
     found = AudioFinder(folder).find("a.wav", place="t.csv:7", id="u")
     assert isinstance(found, Finding)
     assert (found.rule, found.place, found.id) == ("ambiguous-audio", "t.csv:7", "u")
-    assert "x/a.wav" in found.problem and "y/a.wav" in found.problem
+    assert "x/a.wav" in found.problem
+    assert "y/a.wav" in found.problem
 
 
 def test_a_missing_recording_is_told_with_place_and_action(lay):

@@ -96,7 +96,7 @@ class _Reading:
             try:
                 yield from self._of_file(location, read(location, self.options.encoding))
             except SonantError as error:
-                rule = "unreadable-annotation"
+                rule = "unreadable-text"
                 yield Finding(rule=rule, place=error.where, problem=error.problem, action=error.action)
         if self.options.tiers and self.unread and not self.is_any_read:
             wanted = ", ".join(self.options.tiers)

@@ -54,7 +54,7 @@ class LibriSpeechSource:
                 yield from self._chapter(folder, transcript, recordings)
             for id, path in recordings.items():  # the transcripts have taken theirs out
                 yield Finding(
-                    rule="missing-text",
+                    rule="empty-text",
                     place=path,
                     problem=f"no line of a {_SUFFIX} file in its folder speaks of '{id}'.",
                     action="Add its line, or remove the recording.",
@@ -98,9 +98,9 @@ class LibriSpeechSource:
 
     @cached_property
     def _sexes(self) -> dict[str, str]:
-        """Sex by speaker, from the SPEAKERS.TXT that lies in the folder or up to two above it."""
+        """Sex by speaker, from the SPEAKERS.TXT that lies in the folder or above it."""
         folder = self.location
-        for _ in range(3):
+        for _ in range(4):
             location = storage.join(folder, "SPEAKERS.TXT")
             if storage.exists(location):
                 rows = (line.split("|") for line in decode_text(location) if not line.startswith(";"))

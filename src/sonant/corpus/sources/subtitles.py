@@ -17,7 +17,7 @@ from sonant.corpus.utterance import Finding, Utterance
 _EXTENSIONS = (".srt", ".vtt")
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
 _MARKUP = re.compile(r"</?[A-Za-z0-9][^<>]*>|<\d[\d:.]*>|\{\\[^}]*\}")  # <i>, </font>, <00:01.000>, {\an8}
-_NO_CUE = re.compile(r"(NOTE|STYLE|REGION|WEBVTT)(\s|$)")
+_COMMENT = re.compile(r"(NOTE|STYLE|REGION)(\s|$)")
 
 
 class SubtitlesSource:
@@ -45,10 +45,11 @@ def read_subtitles(location: str, encoding: str) -> Annotated:
     text = decode_text(location, encoding)
     findings, cues = list(text.findings), []
     for block in _blocks(text.numbered()):
+        if _COMMENT.match(block[0][1]):
+            continue
         timing = next((index for index, (_, line) in enumerate(block) if "-->" in line), None)
         if timing is None:
-            if not _NO_CUE.match(block[0][1]):
-                findings.append(_no_time(location, *block[0]))
+            findings += [] if block[0][1].startswith("WEBVTT") else [_no_time(location, *block[0])]
             continue
         number, line = block[timing]
         try:
