@@ -1,4 +1,4 @@
-"""The house stands as it was drawn: directions between rooms, sizes of files and functions, no torch where none may be."""
+"""The house stands as drawn: directions between rooms, sizes of files and functions, no torch where none may be."""
 
 from __future__ import annotations
 

@@ -111,9 +111,8 @@ def test_the_package_offers_its_public_names_and_no_others():
 
 
 def test_formats_on_the_command_line_are_the_sources_that_there_are():
-    from sonant.corpus.sources.registry import SOURCES
-
     from sonant.cli.prepare import FORMATS
+    from sonant.corpus.sources.registry import SOURCES
 
     assert sorted(FORMATS) == sorted(SOURCES)
 

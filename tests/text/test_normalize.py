@@ -118,7 +118,7 @@ def test_steps_run_in_the_order_given():
 
 
 def test_the_longest_replacement_wins_and_all_happen_at_once():
-    assert normalizer("replace", replacements={"ab": "x", "a": "y", "b": "z"})("abab a b") == "xx y z"
+    assert normalizer("replace", replacements={"a": "y", "ab": "x", "b": "z"})("abab a b") == "xx y z"
 
 
 def test_punctuation_inside_words_stays_only_where_asked():

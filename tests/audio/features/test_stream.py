@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonant.audio.features.fbank import FbankConfig
-from sonant.audio.features.framing import Framing, LiveFrames
 from sonant.audio.features.front_end import FrontEnd, FrontEndConfig, build_front_end
 from sonant.audio.features.log_mel import U2_LIGHTNING, WHISPER, LogMelConfig
 from sonant.audio.features.waveform import WaveformConfig
@@ -75,15 +74,6 @@ def test_what_is_to_come_never_changes_a_frame() -> None:
         first, second = front_end.stream(), front_end.stream()
         early = first.push(NOISE[:3000])
         assert torch.cat([second.push(NOISE[:3000]), second.push(-NOISE[3000:6000])])[: len(early)].equal(early)
-
-
-def test_live_frames_without_torch_are_the_windows_of_the_recording() -> None:
-    framing = Framing(window=4, shift=2, edges="mirrored")
-    frames = LiveFrames(framing)
-    stretches = [frames.push(np.array(piece)) for piece in ([1, 2], [3], [4, 5, 6])]
-    assert [stretch.tolist() for stretch in stretches] == [[], [1, 1, 2, 3], [2, 3, 4, 5]]
-    assert frames.finish().tolist() == [4, 5, 6, 6]
-    assert framing.num_frames(6) == 3
 
 
 @pytest.mark.parametrize(
