@@ -19,7 +19,7 @@ from typing import Any
 from sonant.audio.address import Address
 from sonant.base import storage
 from sonant.base.errors import ConfigError, SourceError
-from sonant.base.names import suggestion
+from sonant.base.names import nearest, suggestion
 from sonant.corpus.sources.locate import extension, is_audio
 from sonant.corpus.sources.naming import WHOLE_FOLDER
 from sonant.corpus.sources.options import SourceOptions
@@ -45,7 +45,7 @@ class AnnotatedSource:
     def rows(self) -> Iterator[Utterance | Finding]:
         for join in self._joins:
             yield from join.findings()
-        for row in self._source.rows():
+        for row in self._source_rows():
             yield row if isinstance(row, Finding) else self._annotated(row)
         for join in self._joins:
             yield from join.leftovers()
@@ -66,8 +66,20 @@ class AnnotatedSource:
             columns = [column for join in self._joins for column in join.table.columns]
             problem = f"no table of annotations has a column '{rest[0]}'."
             raise ConfigError("--labels", problem, suggestion(rest[0], columns))
-        source: Source = self._type(self._location, replace(self._options, annotations=(), labels=rest))
+        # It is told of the annotations so that it does not take their tables for its own.
+        source: Source = self._type(self._location, replace(self._options, labels=rest))
         return source
+
+    def _source_rows(self) -> Iterator[Utterance | Finding]:
+        """The rows of the source; where it knows a label as little as the tables do, both have been looked through."""
+        try:
+            yield from self._source.rows()
+        except ConfigError as error:
+            columns = [column for join in self._joins for column in join.table.columns]
+            near = filter(None, (nearest(label, columns) for label in self._options.labels if label not in columns))
+            if error.where == "--labels" and (meant := next(near, None)):
+                raise ConfigError(error.where, error.problem, f"Did you mean '{meant}'?") from error
+            raise
 
     def _annotated(self, utterance: Utterance) -> Utterance:
         for join in self._joins:
@@ -166,12 +178,16 @@ class _Join:
         return None if is_missing(cell, self.options.missing) else text_of(cell)
 
 
+def split_spec(spec: str) -> tuple[str, str]:
+    """Path and columns of an annotation table as it is asked for; an @ may belong to the path."""
+    path, at, by = spec.rpartition("@")
+    return (spec, "id") if not at or "/" in by or "." in by.partition("=")[0] else (path, by)
+
+
 def _parts(spec: str, location: str) -> tuple[str, str, str]:
     """Path, column of the source and column of the table in `FILE[@OURS[=THEIRS]]`."""
     folder = location if storage.is_folder(location) else storage.parent(location)
-    path, at, by = spec.rpartition("@")
-    if not at or "/" in by or "." in by.partition("=")[0]:  # the @ belongs to the path
-        path, by = spec, "id"
+    path, by = split_spec(spec)
     field, _, column = by.partition("=")
     for place in (storage.join(folder, path), path):
         if storage.exists(place.partition("#")[0]):

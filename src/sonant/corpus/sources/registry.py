@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlparse
 from sonant.base import storage
 from sonant.base.errors import ConfigError, SourceError
 from sonant.base.names import suggestion
-from sonant.corpus.sources.annotations import USES, AnnotatedSource
-from sonant.corpus.sources.locate import entries
+from sonant.corpus.sources.annotations import USES, AnnotatedSource, split_spec
+from sonant.corpus.sources.locate import basename, entries
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.utterance import Source
 
@@ -42,7 +42,7 @@ def open_source(location: str, options: SourceOptions | None = None) -> Source:
     """The source behind a location, told by `options.format` or recognised; nothing of it is read yet."""
     options = options or SourceOptions()
     location = _local_path(location)
-    name = options.format or recognise(location)
+    name = options.format or recognise(location, options.annotations)
     source = source_type(name)
     _refuse_unused(source, options)
     if options.annotations:
@@ -59,10 +59,11 @@ def source_type(name: str) -> Any:
     return getattr(importlib.import_module(module), member)
 
 
-def recognise(location: str) -> str:
-    """The name of the layout that a location has."""
+def recognise(location: str, annotations: Sequence[str] = ()) -> str:
+    """The name of the layout that a location has; tables of annotations beside its recordings tell nothing of it."""
     is_folder = not location.startswith(("http://", "https://")) and storage.is_folder(location)
-    names = entries(location) if is_folder else []
+    joined = {basename(split_spec(spec)[0]) for spec in annotations}
+    names = [name for name in entries(location) if name not in joined] if is_folder else []
     for name in SOURCES:
         try:
             source = source_type(name)
