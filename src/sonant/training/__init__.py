@@ -1,0 +1,1 @@
+"""The trainer: one loop for every task, which knows neither speech nor text."""
