@@ -5,10 +5,10 @@
     if isinstance(found, Finding): yield found            # rule "missing-audio" or "ambiguous-audio"
     else: audio = found                                   # an audio address, ready for `Utterance.audio`
 
-A name is looked for as it is written, below the folder and below the folder above it; then in the same place with
-another Unicode form (NFC, NFD), case, extension or none; then anywhere below the folder where the last parts of the
-path agree, so that absolute and Windows paths of another machine are understood. Folders are listed once each, never
-a file asked for by itself: 10^5 rows are quick, in buckets too. Only https:// addresses are taken on trust.
+A name is looked for as it is written, below the folder, the one above it and those that the caller adds; then in the
+same place with another Unicode form (NFC, NFD), case, extension or none; then anywhere below the folder where the last
+parts of the path agree, so that absolute and Windows paths of another machine are understood. Folders are listed once
+each, never a file asked for by itself: 10^5 rows are quick, in buckets too. Only https:// addresses are taken on trust.
 """
 
 from __future__ import annotations
@@ -105,8 +105,9 @@ def audio_folder(base: str, wanted: str) -> str:
 class AudioFinder:
     """Turns names of recordings into audio addresses."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, also: Sequence[str] = ()) -> None:
         self.folder = folder
+        self._bases = tuple(dict.fromkeys((folder, storage.parent(folder), *also)))
         self._folders: dict[str, _Listing] = {}
         self._tree: _Listing | None = None
 
@@ -132,7 +133,7 @@ class AudioFinder:
     def _candidates(self, name: str) -> list[str]:
         if basename(name) in ("", ".", ".."):
             return []
-        for base in (self.folder, storage.parent(self.folder)):
+        for base in self._bases:
             found = self._beside(storage.join(base, name.replace("\\", "/")))
             if found:
                 return found

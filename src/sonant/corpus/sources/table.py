@@ -9,6 +9,7 @@ from typing import ClassVar
 from sonant.base import storage
 from sonant.base.errors import SourceError
 from sonant.corpus.sources.locate import AudioFinder, audio_folder, basename, entries, is_litter
+from sonant.corpus.sources.missing import unless_all_are_missing
 from sonant.corpus.sources.naming import split_called
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.sources.tables.cells import text_of
@@ -18,8 +19,6 @@ from sonant.corpus.sources.tables.rows import is_table, may_be_table, open_table
 from sonant.corpus.sources.tables.tabular import Row, Table
 from sonant.corpus.sources.tables.utterances import TableReader, survey
 from sonant.corpus.utterance import Finding, Utterance
-
-_MANY = 10  # missing recordings, and no other, are a wrong folder rather than a fault in every row
 
 
 class TableSource:
@@ -72,37 +71,25 @@ def _tables_in(folder: str, names: Sequence[str], options: SourceOptions) -> dic
 def read_tables(tables: Mapping[str, str], folder: str, options: SourceOptions) -> Iterator[Utterance | Finding]:
     """The rows of tables, each with the split of its rows; `folder` is where names of recordings start from."""
     named = [*options.columns.values(), *options.labels]
-    opened: list[tuple[Table, Meaning]] = []
-    for location in tables:
+    opened: list[tuple[Table, Meaning, str]] = []
+    for location, split in tables.items():
         table = open_table(location, encoding=options.encoding, delimiter=options.delimiter, named=named)
-        opened.append((table, _meaning(table, options)))
-    labels = Labels(dict.fromkeys(name for _, meaning in opened for name in meaning.labels), options)
-    further = [Further(meaning.extra, options.missing) for _, meaning in opened]
-    are_grouped = [survey(*both, labels, more) for both, more in zip(opened, further, strict=True)]
+        opened.append((table, _meaning(table, options), split))
+    yield from read_opened(opened, folder, options)
+
+
+def read_opened(
+    opened: Sequence[tuple[Table, Meaning, str]], folder: str, options: SourceOptions
+) -> Iterator[Utterance | Finding]:
+    """The rows of tables whose columns are understood, each table with the split of its rows."""
+    labels = Labels(dict.fromkeys(name for _, meaning, _ in opened for name in meaning.labels), options)
+    further = [Further(meaning.extra, options.missing) for _, meaning, _ in opened]
+    are_grouped = [survey(one[0], one[1], labels, more) for one, more in zip(opened, further, strict=True)]
     finder = AudioFinder(folder)
-    for (table, meaning), split, more, is_grouped in zip(opened, tables.values(), further, are_grouped, strict=True):
+    for (table, meaning, split), more, is_grouped in zip(opened, further, are_grouped, strict=True):
         yield from table.findings
         reader = TableReader(table, meaning, options.split or split, labels, more, finder, options)
-        yield from _unless_all_are_missing(reader.utterances(is_grouped), table.location, folder)
-
-
-def _unless_all_are_missing(
-    rows: Iterator[Utterance | Finding], location: str, folder: str
-) -> Iterator[Utterance | Finding]:
-    """Says in one sentence, not in a thousand, that paths start from elsewhere."""
-    held: list[Utterance | Finding] = []
-    for row in rows:
-        if isinstance(row, Utterance):
-            yield from held
-            yield row
-            yield from rows
-            return
-        held.append(row)
-    missing = [row for row in held if isinstance(row, Finding) and row.rule == "missing-audio"]
-    if len(missing) >= _MANY:
-        problem = f"none of its {len(missing)} recordings is below {folder}, from '{missing[0].id}' on."
-        raise SourceError(location, problem, "Say with --audio which folder the paths start from.")
-    yield from held
+        yield from unless_all_are_missing(reader.utterances(is_grouped), table.location, folder)
 
 
 def _meaning(table: Table, options: SourceOptions) -> Meaning:
