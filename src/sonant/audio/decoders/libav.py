@@ -4,7 +4,8 @@ A position is a number of decoded samples, never a time stamp: stamps are rounde
 drift in what browsers and telephones record. Beyond the first 30 s, up to which everything is decoded from the start,
 a seek counts the packets before it; coders whose packets differ in length are decoded from the start always.
 
-How exact a seek is: AAC, ALAC and FLAC to the bit, Opus to 1e-5, AMR to 0.001 (both to the bit in the first 30 s).
+How exact a seek is: ALAC, FLAC and MP3 to the bit, Opus to 1e-5, AMR to 0.001; AAC and AC-3 to the bit but for the
+bands that their encoder left to the decoder's noise, which is drawn anew. In the first 30 s all are exact to the bit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _PREROLL_SECONDS = 1
 _SKIPPED_SAMPLES = 1 << 16
 _CUT_SECONDS = 0.5  # an end this much before the stated duration is a cut
 _EVEN_CODERS = frozenset(("aac", "opus", "amrnb", "amrwb", "alac", "flac", "mp3float", "ac3", "eac3"))
+_MISLEADING_CONTAINERS = ("ogg",)  # only the last packet of a page has a stamp
 _STATED_DURATIONS = ("mov,", "matroska", "asf", "avi")  # of other containers the duration is a guess
 _RECOPY = "Copy or record it again, or remove it."
 
@@ -141,7 +143,8 @@ class LibavDecoder:
 
     def _seek(self, first: int) -> bool:
         """Goes to a packet at least the pre-roll before a sample; False where its number cannot be known."""
-        if self._stream.codec_context.name not in _EVEN_CODERS or self._first_stamp is None:
+        is_even = self._stream.codec_context.name in _EVEN_CODERS
+        if not is_even or self._first_stamp is None or self._container.format.name in _MISLEADING_CONTAINERS:
             return False
         stamps = self._stamps()
         origin = int(np.searchsorted(stamps, self._first_stamp, "right")) - 1  # the packet of the first frame

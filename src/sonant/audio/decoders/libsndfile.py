@@ -2,6 +2,7 @@
 
 How exact a seek is: to the bit; but for MP3, to 1e-6; and for Opus, to the bit within the first 30 s and to 0.005
 beyond: its speech coder never wholly forgets what came before, and a pre-roll of 3 s leaves the same 0.003 as 1 s.
+Decoding begins before the sample that is wanted where libsndfile would miss it: in MP3, in Opus, at the end of Vorbis.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,11 @@ from sonant.base.errors import AudioError
 
 _FROM_START_SECONDS = 30  # of Opus, which decodes 600 times faster than it sounds
 _PREROLL_SECONDS = 1
+# A frame of MP3 takes bits from up to 511 bytes before it, which in the smallest frames are 23 frames of sound.
+_MPEG_PREROLL_SAMPLES = 32 * 1152
+_VORBIS_PREROLL_SAMPLES = 8192  # the longest block
+_NOT_SEEKABLE = ("caf/alac_", "aiff/dwvw_")  # codings in which seeks of libsndfile miss or fail
+_MISREAD = ("paf/pcm_24", "sds/")  # codings of which libsndfile loses the end when they are read in pieces
 _ENDLESS = 1 << 48  # samples: more is how libsndfile says that it does not know
 _SKIPPED_SAMPLES = 1 << 16
 _STREAM_BUFFER = 1 << 16
@@ -33,6 +39,7 @@ class LibsndfileDecoder:
 
     def __init__(self, content: Bytes, where: str, kind: str, share: float | None = 1.0) -> None:
         self._content, self._where, self._kind = content, where, kind
+        self._may_chatter = kind in ("mp3", "wav", "rf64", "w64")  # what MPEG sound lies in
         if kind == "mp3":
             self._content, is_known = mp3.with_honest_length(content)
             share = 1.0 if is_known else None
@@ -41,13 +48,18 @@ class LibsndfileDecoder:
             raise AudioError(where, problem, "Join them: ffmpeg -i FILE joined.flac")
         self._file: Any = self._open()
         file = self._file
+        if kind != "mp3" and "MPEG" in file.subtype:  # within WAV its length is guessed from the mean bit rate
+            share = None
         self.info = RecordingInfo(
             sample_rate=file.samplerate,
             num_channels=file.channels,
             num_samples=round(file.frames / share) if share and 0 <= file.frames < _ENDLESS else None,
-            encoding=kind if kind in ("flac", "mp3") else f"{kind}/{file.subtype.lower()}",
+            encoding=kind if kind in ("flac", "mp3") else f"{kind or file.format.lower()}/{file.subtype.lower()}",
         )
-        self._is_opus = self.info.encoding == "ogg/opus"
+        if self.info.encoding.startswith(_MISREAD):
+            file.close()
+            raise NotReadableError("libsndfile reads such files wrongly")
+        self._is_mpeg = kind == "mp3" or "mpeg" in self.info.encoding
         self._is_used = self._is_exhausted = False
 
     def start_at(self, first: int) -> None:
@@ -64,17 +76,26 @@ class LibsndfileDecoder:
 
     def _start_for(self, first: int) -> int:
         """Where decoding must begin for the sample to be what it is in the whole."""
+        encoding, rate = self.info.encoding, self.info.sample_rate
         if not self._is_seekable():
             return 0
-        if not self._is_opus:
-            return first
-        rate = self.info.sample_rate
-        return 0 if first <= _FROM_START_SECONDS * rate else first - _PREROLL_SECONDS * rate
+        if encoding == "ogg/opus":
+            return 0 if first <= _FROM_START_SECONDS * rate else first - _PREROLL_SECONDS * rate
+        if encoding == "ogg/vorbis":
+            return min(first, self._before_last_page)
+        return max(first - _MPEG_PREROLL_SAMPLES, 0) if self._is_mpeg else first
+
+    @cached_property
+    def _before_last_page(self) -> int:
+        """The last sample of a Vorbis file that a seek finds: in the last page it lands beside it, by what the encoder
+        filled the page up with."""
+        num_last = ogg.samples_of_last_page(self._content)
+        return 0 if num_last is None else max(self._file.frames - num_last - _VORBIS_PREROLL_SAMPLES, 0)
 
     def _is_seekable(self) -> bool:
         import soundfile
 
-        return bool(soundfile.SoundFile.seekable(self._file))
+        return bool(soundfile.SoundFile.seekable(self._file)) and not self.info.encoding.startswith(_NOT_SEEKABLE)
 
     def _skip(self, num_samples: int) -> None:
         while num_samples and (skipped := len(self.read(min(num_samples, _SKIPPED_SAMPLES)))):
@@ -101,7 +122,7 @@ class LibsndfileDecoder:
 
         content = self._content
         self._stream = None if isinstance(content, LocalFile) else _CarefulStream(content)
-        with without_chatter(self._kind == "mp3"):
+        with without_chatter(self._may_chatter):
             try:
                 if isinstance(content, LocalFile):
                     os.lseek(content.descriptor, 0, os.SEEK_SET)
@@ -117,7 +138,7 @@ class LibsndfileDecoder:
         import soundfile
 
         try:
-            with without_chatter(self._kind == "mp3"):
+            with without_chatter(self._may_chatter):
                 yield
         except soundfile.LibsndfileError as error:
             self._raise_fault_of_stream()

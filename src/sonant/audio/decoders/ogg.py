@@ -18,6 +18,7 @@ class _Page:
     flags: int
     stream: int
     end: int
+    position: int  # samples up to the end of its last whole packet; -1: no packet ends in it
 
 
 def ends_inside_a_page(content: Bytes) -> bool:
@@ -37,6 +38,19 @@ def is_chained(content: Bytes) -> bool:
     return last is not None and last.stream not in first_streams
 
 
+def samples_of_last_page(content: Bytes) -> int | None:
+    """How many samples the last page holds; None where the end of the file does not tell."""
+    last = None
+    for page in _pages_from_the_end(content):
+        if page.position < 0:
+            continue
+        if last is None:
+            last = page
+        elif page.stream == last.stream:
+            return last.position - page.position if page.position <= last.position else None
+    return None
+
+
 def _pages(content: Bytes, start: int) -> Iterator[_Page]:
     while (page := _page(content, start)) is not None:
         yield page
@@ -49,12 +63,22 @@ def _page(content: Bytes, start: int) -> _Page | None:
     if not head.startswith(b"OggS"):
         return None
     if len(head) < 27 or len(head) < 27 + head[26]:
-        return _Page(start, 0, -1, content.size + 1)
-    flags, stream, num_segments = struct.unpack_from("<5xB8xI8xB", head)
-    return _Page(start, flags, stream, start + 27 + num_segments + sum(head[27 : 27 + num_segments]))
+        return _Page(start, 0, -1, content.size + 1, -1)
+    flags, position, stream, num_segments = struct.unpack_from("<5xBqI8xB", head)
+    end = start + 27 + num_segments + sum(head[27 : 27 + num_segments])
+    return _Page(start, flags, stream, end, position)
 
 
 def _last_page(content: Bytes) -> _Page | None:
-    first = max(content.size - _LARGEST_PAGE, 0)
-    found = content.read_at(first, _LARGEST_PAGE).rfind(b"OggS")
-    return None if found < 0 else _page(content, first + found)
+    return next(_pages_from_the_end(content), None)
+
+
+def _pages_from_the_end(content: Bytes) -> Iterator[_Page]:
+    """The last pages, the very last first: two of them at least, if there are so many."""
+    first = max(content.size - 2 * _LARGEST_PAGE, 0)
+    tail = content.read_at(first, 2 * _LARGEST_PAGE)
+    found = tail.rfind(b"OggS")
+    while found >= 0:
+        if (page := _page(content, first + found)) is not None:
+            yield page
+        found = tail.rfind(b"OggS", 0, found)
