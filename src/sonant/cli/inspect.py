@@ -84,7 +84,8 @@ def in_words(summary: dict[str, Any], findings: Sequence[Found]) -> str:
     if summary["splits"]:
         columns = list(summary["splits"][0])
         rows = [
-            [row[name] if name != "split" else row[name] or "(none)" for name in columns] for row in summary["splits"]
+            [row.get(name, "") if name != "split" else row[name] or "(none)" for name in columns]
+            for row in summary["splits"]
         ]
         parts.append(text_table(columns, rows))
     quantiles = {"seconds": summary["seconds"], "characters/second": summary["characters_per_second"]}
@@ -100,11 +101,12 @@ def in_words(summary: dict[str, Any], findings: Sequence[Found]) -> str:
 def _headline(summary: dict[str, Any]) -> str:
     counts = ", ".join(
         f"{summary[name]:,} {name if summary[name] != 1 else name[:-1]}"
-        for name in ("utterances", "recordings", "speakers", "words")
+        for name in ("documents", "utterances", "recordings", "speakers", "characters", "words")
         if summary[name]
     )
     rates = ", ".join(f"{rate} Hz" for rate in summary["sample_rates"])
-    return f"{summary['folder']}: {summary['hours']:.2f} hours, {counts}" + (f" ({rates})" if rates else "")
+    hours = f"{summary['hours']:.2f} hours, " if summary["hours"] or not summary["documents"] else ""
+    return f"{summary['folder']}: {hours}{counts}" + (f" ({rates})" if rates else "")
 
 
 def _label(name: str, facts: dict[str, Any]) -> list[Any]:

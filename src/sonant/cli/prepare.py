@@ -37,6 +37,7 @@ _KEYS = {
     "--encoding": "source.encoding",
     "--delimiter": "source.delimiter",
     "--vocabulary": "source.vocabulary",
+    "--documents": "source.documents",
     "--split": "source.split",
     "--sample-rate": "source.sample_rate",
     "--columns": "source.columns",
@@ -92,6 +93,12 @@ def _add_source_options(group: Any) -> None:
     group.add_argument("--pattern", metavar="TEXT", help="what a path says: {speaker}/{digit}_{speaker}_{take}")
     group.add_argument("--tiers", metavar="A,B", type=words, help="tiers of TextGrid and ELAN files")
     group.add_argument("--vocabulary", metavar="FILE", help="the symbols behind token ids")
+    group.add_argument(
+        "--documents",
+        choices=("auto", "file", "block", "line"),
+        metavar="HOW",
+        help="what a text file holds: one text (file), or a document in each block between blank lines, or each line",
+    )
     group.add_argument("--encoding", metavar="NAME", help="of text files, if not recognised")
     group.add_argument("--delimiter", metavar="SIGN", help="of tables, if not recognised")
     group.add_argument("--missing", metavar="A,B", type=words, help="cells that mean: no value")
@@ -155,9 +162,10 @@ def run(arguments: argparse.Namespace) -> int:
 def in_words(result: PrepareResult) -> str:
     """What was done, and the next command."""
     splits = ", ".join(f"{name} {count:,}" for name, count in result.splits.items()) or "no splits"
-    known = "" if result.num_decoded else " (nothing had changed)"
+    known = "" if result.num_decoded or not result.hours else " (no recording had changed)"
+    held = f"{result.hours:.2f} hours, {result.num_utterances:,} utterances"
     lines = [
-        f"{result.folder}: {result.hours:.2f} hours, {result.num_utterances:,} utterances ({splits}), "
+        f"{result.folder}: {held if result.hours else f'{result.num_utterances:,} documents'} ({splits}), "
         f"in {result.seconds:.1f} s{known}"
     ]
     for title, counts in (("left out, see rejected.csv", result.rejected), ("warnings", result.warnings)):

@@ -42,13 +42,15 @@ def faults_page(folder: str, findings: Sequence[Found]) -> str:
 
 
 def _subtitle(summary: dict[str, Any]) -> str:
-    parts = [f"{summary['hours']:.2f} hours", f"{summary['utterances']:,} utterances"]
+    parts = [f"{shown} {name}" for name, shown in list(_figures(summary).items())[:2]]
     return ", ".join(parts + ([f"{summary['speakers']:,} speakers"] if summary["speakers"] else []))
 
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
-    shown = {"hours": f"{summary['hours']:.2f}", "utterances": f"{summary['utterances']:,}"}
-    shown |= {name: f"{summary[name]:,}" for name in ("recordings", "speakers", "words", "characters") if summary[name]}
+    is_heard = summary["hours"] or not summary["documents"]
+    shown = {"hours": f"{summary['hours']:.2f}", "utterances": f"{summary['utterances']:,}"} if is_heard else {}
+    names = ("documents", "recordings", "speakers", "words", "characters")
+    shown |= {name: f"{summary[name]:,}" for name in names if summary[name]}
     return shown
 
 
@@ -56,9 +58,13 @@ def _splits(summary: dict[str, Any]) -> Block:
     if not summary["splits"]:
         return ""
     columns = list(summary["splits"][0])
-    rows = [[row[name] if name != "split" else row[name] or "(none)" for name in columns] for row in summary["splits"]]
-    hours = {row["split"] or "(none)": row["hours"] for row in summary["splits"]}
-    return section("Splits", side_by_side(table(columns, rows), bars(hours, unit="h", is_ordered=True)))
+    rows = [
+        [row.get(name, "") if name != "split" else row[name] or "(none)" for name in columns]
+        for row in summary["splits"]
+    ]
+    size, unit = ("hours", "h") if "hours" in columns else ("characters", "characters")
+    sizes = {row["split"] or "(none)": row.get(size, 0.0) for row in summary["splits"]}
+    return section("Splits", side_by_side(table(columns, rows), bars(sizes, unit=unit, is_ordered=True)))
 
 
 def _faults(findings: Sequence[Found]) -> Block:

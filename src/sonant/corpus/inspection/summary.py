@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sonant.corpus.manifest import Corpus
+from sonant.corpus.manifest import KINDS, Corpus
 
 _QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
 
@@ -21,7 +21,8 @@ def summarize(corpus: Corpus) -> dict[str, Any]:
     return {
         "folder": corpus.folder,
         "hours": corpus.hours,
-        "utterances": len(corpus),
+        "utterances": len(corpus) - table["audio"].null_count,
+        "documents": _num_documents(table),
         "recordings": len(pc.unique(_recordings(table))),
         "speakers": _num_distinct(table["speaker"]),
         "characters": int(pc.sum(pc.utf8_length(table["text"])).as_py() or 0),
@@ -46,6 +47,10 @@ def splits(corpus: Corpus) -> list[dict[str, Any]]:
 
 
 def _split(part: Corpus, name: str | None) -> dict[str, Any]:
+    if len(part) and part.table["audio"].null_count == len(part):
+        texts = part.table["text"]
+        characters = int(pc.sum(pc.utf8_length(texts)).as_py() or 0)
+        return {"split": name, "documents": _num_documents(part.table), "characters": characters}
     return {
         "split": name,
         "utterances": len(part),
@@ -103,6 +108,14 @@ def alphabet(texts: Any) -> dict[str, int]:
 
 def _recordings(table: pa.Table) -> Any:
     return table["audio"].drop_null()
+
+
+def _num_documents(table: pa.Table) -> int:
+    """Rows without sound; the parts that a long document was cut into count as one."""
+    is_text = pc.is_null(table["audio"])
+    if "part" in table.column_names and table["part"].type == KINDS["number"]:
+        is_text = pc.and_(is_text, pc.less_equal(pc.fill_null(table["part"], 1), 1))
+    return int(pc.sum(is_text).as_py() or 0)
 
 
 def _num_distinct(column: Any) -> int:

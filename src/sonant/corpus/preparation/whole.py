@@ -119,7 +119,9 @@ def _surprises(draft: Draft, column: str, rule: str, share: float) -> Iterator[P
 def _rare_characters(draft: Draft, fewest: int) -> Iterator[Placed]:
     counts: Counter[str] = Counter()
     places: dict[str, str] = {}
-    query = "SELECT text, place FROM draft.rows WHERE NOT rejected AND text != '' ORDER BY position"
+    # Documents are not counted: what is written with them is subwords or bytes, and there are few of them.
+    spoken = "NOT rejected AND audio IS NOT NULL"
+    query = f"SELECT text, place FROM draft.rows WHERE {spoken} AND text != '' ORDER BY position"
     for text, place in draft.select(query):
         characters = set(text)
         for new in characters - counts.keys():

@@ -22,6 +22,7 @@ from sonant.corpus.splits import Splitter
 
 T = TypeVar("T")
 _GROUP_ROWS = 8192
+_GROUP_CHARACTERS = 1 << 24  # of text: documents are longer than sentences
 _FINDING = ("id", "place", "rule", "problem", "action")
 
 
@@ -54,7 +55,7 @@ def write_corpus(folder: str, draft: Draft, description: Mapping[str, Any]) -> d
     """The manifest, then its description; gives what the rows add to that."""
     columns = _Columns(draft, folder)
     summary = _Summary()
-    tables = (columns.table(rows) for rows in _groups(summary.count(draft.kept())))
+    tables = (columns.table(rows) for rows in _row_groups(summary.count(draft.kept())))
     manifest.write_manifest(folder, columns.schema, tables, lambda: summary.fingerprint)
     found = summary.description | {"labels": columns.labels, "columns": columns.extra}
     manifest.write_description(folder, {**found, **description})
@@ -144,6 +145,19 @@ class _FromHere:
         if head not in self._known:
             self._known[head] = os.path.relpath(head, self._base)
         return os.path.normpath(os.path.join(self._known[head], name)) + found + member
+
+
+def _row_groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    group: list[Row] = []
+    num_characters = 0
+    for row in rows:
+        group.append(row)
+        num_characters += len(row.text or "")
+        if len(group) >= _GROUP_ROWS or num_characters >= _GROUP_CHARACTERS:
+            yield group
+            group, num_characters = [], 0
+    if group:
+        yield group
 
 
 def _groups(rows: Iterable[T]) -> Iterator[list[T]]:

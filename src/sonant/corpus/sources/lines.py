@@ -54,6 +54,13 @@ class Text:
         with open_bytes(self.location) as file:
             yield from io.TextIOWrapper(file, encoding=self.encoding, newline="")
 
+    def blocks(self, num_characters: int) -> Iterator[str]:
+        """The text in stretches of at most so many characters, however long its lines; every line end is `\\n`."""
+        with open_bytes(self.location) as file:
+            stream = io.TextIOWrapper(file, encoding=self.encoding)
+            while block := stream.read(num_characters):
+                yield block
+
     def read(self) -> str:
         return "".join(self.with_ends())
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
+Documents = Literal["auto", "file", "block", "line"]
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
 
 
@@ -23,6 +25,7 @@ class SourceOptions:
     encoding: str = ""  # of text files; empty: by byte-order mark, then UTF-8, then cp1252
     delimiter: str = ""  # of tables; empty: recognised
     missing: tuple[str, ...] = MISSING  # cell values that mean "no value"
+    documents: Documents = "auto"  # what a text file holds: one text, or a document in each block or line
     vocabulary: str = ""  # file with the text of token ids: JSON {symbol: id}, JSON list, or one symbol a line
     split: str = ""  # split that every utterance of this source belongs to; empty: as the source says
     sample_rate: int | None = None  # of bare floats in dataset columns; empty: 16000 for `input_values`
