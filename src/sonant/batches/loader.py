@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from types import TracebackType
@@ -69,7 +69,7 @@ class Loader(Generic[B]):
     def __iter__(self) -> Iterator[B]:
         yield from self._batches(last_epoch=self.epoch)
 
-    def endless(self, on_epoch: Callable[[EpochReport], None] = lambda report: None) -> Iterator[B]:
+    def endless(self, on_epoch: Callable[[EpochReport], None] = lambda report: None) -> Generator[B, None, None]:
         """Every batch from here on; the first ones of an epoch are made while the one before ends."""
         yield from self._batches(last_epoch=None, on_epoch=on_epoch)
 

@@ -99,13 +99,17 @@ def open_bundle(folder: str) -> Bundle:
         values: dict[str, Any] = json.loads(storage.read_bytes(where))
     except AbsentError as error:
         problem = f"this is not a bundle: {DESCRIPTION} is missing."
-        raise BundleError(folder, problem, "Name the folder 'bundle' of a run, or import one: sonant import.") from error
+        raise BundleError(
+            folder, problem, "Name the folder 'bundle' of a run, or import one: sonant import."
+        ) from error
     except ValueError as error:
         raise BundleError(where, f"this is not JSON: {error}.", "Copy the bundle again.") from error
     found = values.pop("format", None)
     values.pop("sonant", None)
     if found != FORMAT_VERSION:
-        raise BundleError(where, f"format {found} was found, {FORMAT_VERSION} is read.", "Use the Sonant that wrote it.")
+        raise BundleError(
+            where, f"format {found} was found, {FORMAT_VERSION} is read.", "Use the Sonant that wrote it."
+        )
     unknown = values.keys() - Description.__dataclass_fields__.keys()
     if unknown:
         raise BundleError(where, f"the key '{min(unknown)}' is not known.", "Use the Sonant that wrote it.")

@@ -94,7 +94,9 @@ def _description(folder: str) -> dict[str, Any]:
         raise StateError(folder, f"its {DESCRIPTION} is missing or damaged.", "An older state is needed.") from error
     if description.get("format") != FORMAT_VERSION:
         found = description.get("format")
-        raise StateError(folder, f"format {found} was found, {FORMAT_VERSION} is read.", "Use the Sonant that wrote it.")
+        raise StateError(
+            folder, f"format {found} was found, {FORMAT_VERSION} is read.", "Use the Sonant that wrote it."
+        )
     return description
 
 
@@ -107,7 +109,7 @@ def list_states(states: str) -> list[str]:
 
 
 def newest_state(states: str) -> Iterator[State | StateError]:
-    """The newest whole state last, behind an error for each newer one that is not whole; nothing where there is none."""
+    """The newest whole state, behind an error for each newer one that is not whole; nothing where there is none."""
     for folder in list_states(states):
         try:
             yield read_state(folder)

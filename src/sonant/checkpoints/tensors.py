@@ -56,7 +56,9 @@ def load_weights(model: torch.nn.Module, weights: Mapping[str, Tensor], where: s
             for what, names in (("missing", missing), ("not in the model", unknown))
             if names
         )
-        raise SonantError(where, f"the weights do not belong to this model ({told}).", "Use the settings they came with.")
+        raise SonantError(
+            where, f"the weights do not belong to this model ({told}).", "Use the settings they came with."
+        )
     for name, tensor in weights.items():
         if tensor.shape != own[name].shape:
             found, required = tuple(tensor.shape), tuple(own[name].shape)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sonant.base.errors import ConfigError
+from sonant.checkpoints.tensors import load_weights
 from sonant.objectives.loss import Mean
 from sonant.training.config import TrainerConfig
 from sonant.training.learner import Learner
@@ -63,7 +64,7 @@ class Engine:
         if self.config.compile:
             learner.model.compile()
         if self.config.sharded:
-            _shard(learner, self.device)
+            _shard(learner.model, self.device)
             self._learner = learner
         elif self.world > 1:
             self._learner = self.accelerator.prepare_model(learner)
@@ -108,6 +109,24 @@ class Engine:
         if self.scaler:
             self.scaler.update()
 
+    def weights(self, model: nn.Module) -> dict[str, Tensor]:
+        """All weights and buffers on the processor, whole, by name; called on all ranks."""
+        return {name: self.whole(tensor).cpu() for name, tensor in model.state_dict().items()}
+
+    def whole(self, tensor: Tensor) -> Tensor:
+        """A tensor, put together where each rank holds a share."""
+        found: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+        return found.detach()
+
+    def load_weights(self, model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        """Puts whole weights back, each rank keeping its share."""
+        if not self.config.sharded:
+            load_weights(model, weights, "state")
+            return
+        from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+
+        set_model_state_dict(model, dict(weights), options=StateDictOptions(full_state_dict=True))
+
     def sum_over_ranks(self, values: Mapping[str, float]) -> dict[str, float]:
         """Sums by name; every rank gives the same names."""
         if self.world == 1:
@@ -151,11 +170,11 @@ class Engine:
         """Gradients of the batches before the last stay where they are."""
         learner = self._learner
         if self.world == 1 or is_last:
-            if self.config.sharded and self.world > 1:
-                learner.set_requires_gradient_sync(True)  # type: ignore[union-attr, operator]
+            if self.config.sharded:
+                learner.model.set_requires_gradient_sync(True)  # type: ignore[union-attr, operator]
             yield
         elif self.config.sharded:
-            learner.set_requires_gradient_sync(False)  # type: ignore[union-attr, operator]
+            learner.model.set_requires_gradient_sync(False)  # type: ignore[union-attr, operator]
             yield
         else:
             with learner.no_sync():  # type: ignore[union-attr, operator]
@@ -170,7 +189,7 @@ class Engine:
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # costs time, and nothing reads it
 
 
-def _shard(learner: Learner, device: torch.device) -> None:
+def _shard(model: nn.Module, device: torch.device) -> None:
     """FSDP2: every layer of every stack of layers by itself, the rest together."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -180,9 +199,9 @@ def _shard(learner: Learner, device: torch.device) -> None:
         problem = "sharded weights need several ranks."
         raise ConfigError("sharded", problem, "Start with: torchrun --nproc-per-node N -m sonant.cli.main train …")
     mesh = init_device_mesh(device.type, (world,))
-    for module in learner.modules():
+    for module in model.modules():
         if isinstance(module, nn.ModuleList):
             for layer in module:
                 if any(True for _ in layer.parameters()):
                     fully_shard(layer, mesh=mesh)
-    fully_shard(learner, mesh=mesh)
+    fully_shard(model, mesh=mesh)

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from sonant.objectives.loss import Mean
 
+_MOST_PENDING = 256  # figures that may wait on their device, so that a GPU need not stop for each
+
 
 class Figures:
     """Totals and what they are divided by, of this rank, since the last line of the log."""
 
     def __init__(self) -> None:
-        self.totals: dict[str, float] = {}
-        self.counts: dict[str, float] = {}
+        self.sums: dict[str, tuple[float, float]] = {}
+        self._pending: list[tuple[str, Tensor | float, Tensor | float]] = []
 
     def add(self, means: Mapping[str, Mean]) -> None:
         for name, mean in means.items():
-            self.add_one(name, _number(mean.total), _number(mean.count))
+            self.add_one(name, mean.total, mean.count)
 
-    def add_one(self, name: str, total: float, count: float = 1.0) -> None:
-        self.totals[name] = self.totals.get(name, 0.0) + total
-        self.counts[name] = self.counts.get(name, 0.0) + count
+    def add_one(self, name: str, total: Tensor | float, count: Tensor | float = 1.0) -> None:
+        self._pending.append((name, total, count))
+        if len(self._pending) >= _MOST_PENDING:
+            self._sum_up()
 
     def clear(self) -> None:
-        self.totals, self.counts = {}, {}
+        self.sums, self._pending = {}, []
 
     def state(self) -> dict[str, Any]:
-        return {"totals": dict(self.totals), "counts": dict(self.counts)}
+        self._sum_up()
+        return {name: list(sums) for name, sums in self.sums.items()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.totals, self.counts = dict(state["totals"]), dict(state["counts"])
+        self._pending, self.sums = [], {name: (total, count) for name, (total, count) in state.items()}
+
+    def _sum_up(self) -> None:
+        for name, total, count in self._pending:
+            before = self.sums.get(name, (0.0, 0.0))
+            self.sums[name] = before[0] + float(total), before[1] + float(count)
+        self._pending = []
 
 
-def merged(states: list[dict[str, Any]]) -> dict[str, float]:
+def merged(states: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The means over all ranks of what each has summed."""
-    totals: dict[str, float] = {}
-    counts: dict[str, float] = {}
+    sums: dict[str, tuple[float, float]] = {}
     for state in states:
-        for name, total in state["totals"].items():
-            totals[name] = totals.get(name, 0.0) + total
-            counts[name] = counts.get(name, 0.0) + state["counts"][name]
-    return {name: totals[name] / counts[name] if counts[name] else float("nan") for name in totals}
-
-
-def _number(value: Tensor | float) -> float:
-    return float(value.item()) if isinstance(value, Tensor) else float(value)
+        for name, (total, count) in state.items():
+            before = sums.get(name, (0.0, 0.0))
+            sums[name] = before[0] + total, before[1] + count
+    return {name: total / count if count else float("nan") for name, (total, count) in sums.items()}

@@ -1,7 +1,7 @@
 """AdamW, and Muon for matrices with AdamW for the rest, as one object whose state is named tensors.
 
-Muon (Jordan et al. 2024) orthogonalises the momentum of each matrix, so that all its directions learn alike. Measured on
-small language models in LOG.md. Its rate is scaled to the size of an AdamW update, so that one rate serves both.
+Muon (Jordan et al. 2024) orthogonalises the momentum of each matrix, so that all its directions learn alike; LOG.md
+has what it gave. Its rate is scaled to the size of an AdamW update, so that one rate serves both.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def seed_all(seed: int, rank: int) -> None:
 
 def generators() -> dict[str, Tensor]:
     """Where every generator of this process stands."""
-    kind, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
-    version, words, cached = random.getstate()
+    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    _, words, cached = random.getstate()
     found = {
         "torch": torch.get_rng_state(),
         "numpy": torch.from_numpy(np.asarray(keys, np.uint32).astype(np.int64)),

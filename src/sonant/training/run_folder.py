@@ -54,8 +54,7 @@ class RunFolder:
 
         with storage.storage_errors(self.local):
             os.makedirs(self.states, exist_ok=True)
-            lock = open(self.path(".lock"), "w")
-        with lock:
+        with open(self.path(".lock"), "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

@@ -1,4 +1,4 @@
-"""How the learning rate changes: each schedule is a function of the step alone, never of the clock or of what came before.
+"""How the learning rate changes: each schedule is a function of the step alone, never of the clock or of the past.
 
 factor = schedule(ScheduleConfig(kind="cosine", warmup=0.1), total_steps=1000)
 rate = base_rate * factor(step)          # step: updates done before this one
@@ -51,7 +51,9 @@ class ScheduleConfig:
         if not self.warmup:
             return 0
         if total_steps is None:
-            raise ConfigError("warmup", "a share of all steps is asked for, but nobody said how many.", "Give max_steps.")
+            raise ConfigError(
+                "warmup", "a share of all steps is asked for, but nobody said how many.", "Give max_steps."
+            )
         return round(self.warmup * total_steps)
 
 
