@@ -138,5 +138,5 @@ class CorpusSource(Generic[E, B]):
         raise ManifestError(
             self.corpora[0].folder,
             f"none of {len(planned.rows)} utterances can be read.",
-            "Look whether the recordings are where they were, and run `sonant validate`.",
+            "Look whether the recordings are where they were, or prepare the corpus again, which names each fault.",
         )

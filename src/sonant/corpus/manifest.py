@@ -134,7 +134,9 @@ class Corpus:
             first += batch.num_rows
 
     def __getitem__(self, index: int) -> Utterance:
-        return self.take([index])[0]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"{self.folder} has {len(self)} utterances, {index} was asked for")
+        return self.take([index % len(self)])[0]
 
     def take(self, indices: Sequence[int] | np.ndarray) -> list[Utterance]:
         """The utterances at these places of the corpus, in this order."""

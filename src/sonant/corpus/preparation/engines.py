@@ -86,24 +86,30 @@ class _LocalEngine:
                 self._seconds += time.monotonic() - started
                 return lambda: done
             self._pool = _fork_pool(self.num_workers)
+        pool = self._pool
         try:
-            future = self._pool.submit(work, tasks)
+            future = pool.submit(work, tasks)
         except BrokenProcessPool:
-            return lambda: self._one_by_one(work, tasks, on_crash)
+            return lambda: self._one_by_one(pool, work, tasks, on_crash)
 
         def answer() -> list[R]:
             try:
                 return future.result()
             except BrokenProcessPool:
-                return self._one_by_one(work, tasks, on_crash)
+                return self._one_by_one(pool, work, tasks, on_crash)
 
         return answer
 
     def _one_by_one(
-        self, work: Callable[[Sequence[T]], list[R]], tasks: Sequence[T], on_crash: Callable[[T], R]
+        self,
+        broken: ProcessPoolExecutor,
+        work: Callable[[Sequence[T]], list[R]],
+        tasks: Sequence[T],
+        on_crash: Callable[[T], R],
     ) -> list[R]:
         """A worker died, and took the others along: finds out over which task."""
-        self.close()
+        if broken is self._pool:  # else a fresh one is at work already
+            self.close()
         answers: list[R] = []
         for task in tasks:
             with _fork_pool(1) as pool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
+from sonant.base import storage
 from sonant.base.errors import UsageError
 from sonant.corpus.preparation.draft import Draft
 
 
 def source_names(locations: Sequence[str]) -> list[str]:
     """What each source is called: the end of its path, as long as needed to tell it from the others."""
-    paths = [[part for part in location.replace("\\", "/").split("/") if part] for location in locations]
-    for path, location in zip(paths, locations, strict=True):
-        if locations.count(location) > 1:
+    whole = [location if storage.is_remote(location) else os.path.abspath(location) for location in locations]
+    paths = [[part for part in location.split("/") if part] or ["root"] for location in whole]
+    for path, location in zip(paths, whole, strict=True):
+        if whole.count(location) > 1:
             raise UsageError(location, "this source is given twice.", "Give it once.")
         head, dot, _ = path[-1].rpartition(".")
         path[-1] = head if dot and head else path[-1]

@@ -35,7 +35,7 @@ def faults_of(utterance: Utterance, facts: RecordingFacts, heard: SpanFacts | No
     extent = extent_fault(utterance, facts, limits)
     yield from [extent] if extent else []
     yield from sound_faults(utterance, heard, seconds, limits)
-    yield from text_faults(utterance, seconds, limits)
+    yield from text_faults(utterance, 0.0 if extent else seconds, limits)  # no pace where the sound is incomplete
 
 
 def time_fault(utterance: Utterance) -> Fault | None:

@@ -21,9 +21,16 @@ class Rule:
 
 RULES: dict[str, Rule] = {
     # what the source itself says
-    "bad-line": Rule("error", "Every line of a table or list can be understood."),
+    "bad-line": Rule("error", "Every line of a table or list can be understood.", is_fixed=True),
+    "bad-path": Rule("error", "Every path follows the pattern that was given.", is_fixed=True),
     "missing-audio": Rule("error", "Every recording that is named exists.", is_fixed=True),
-    "ambiguous-audio": Rule("error", "Every recording that is named is one file."),
+    "ambiguous-audio": Rule("error", "Every recording that is named is one file.", is_fixed=True),
+    "unreadable-text": Rule("error", "Every file of texts or times can be understood."),
+    "unused-recording": Rule("warning", "Every recording that is listed has something said about it."),
+    "unread-tier": Rule("warning", "Tiers that hold text are read."),
+    "overlapping-times": Rule("error", "One speaker says one thing at a time."),
+    "missing-annotation": Rule("warning", "Tables of annotations speak of every utterance."),
+    "unused-annotation": Rule("warning", "Tables of annotations speak of nothing else."),
     "guessed-encoding": Rule("warning", "Text files are UTF-8, or their encoding is named."),
     # the recording
     "unreadable-audio": Rule("error", "Every recording can be decoded to its end.", is_fixed=True),

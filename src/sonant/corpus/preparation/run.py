@@ -179,10 +179,12 @@ def _refuse_faulty(draft: Draft, folder: str, config: PrepareConfig) -> None:
 
 def _told(draft: Draft, counts: Mapping[str, int], left: int) -> str:
     rules = ", ".join(f"{count:,} {rule}" for rule, count in counts.items())
-    lines = [f"{sum(counts.values()):,} faults were found ({rules}); {left:,} utterances are sound."]
+    total = sum(counts.values())
+    found = "1 fault was found" if total == 1 else f"{total:,} faults were found"
+    lines = [f"{found} ({rules}); {left:,} utterances are sound."]
     errors = (found for found, _ in draft.findings() if found.is_error)
     lines += [f"  {found}" for found, _ in zip(errors, range(_SHOWN), strict=False)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, " "])
 
 
 def _advice(folder: str, left: int) -> str:
