@@ -117,6 +117,13 @@ def test_formats_on_the_command_line_are_the_sources_that_there_are():
     assert sorted(FORMATS) == sorted(SOURCES)
 
 
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_options_may_stand_anywhere_among_sources_and_corpus(at):
+    words = ["one", "two", "corpus"]
+    read = verb_module("prepare").parser().read([*words[:at], "--skip-invalid", "--workers", "3", *words[at:]])
+    assert (read.places, read.corpus, read.skip_invalid, read.workers) == (["one", "two"], "corpus", True, 3)
+
+
 def test_every_option_of_prepare_reaches_the_configuration():
     from sonant.base.conversion import field_types
     from sonant.cli.prepare import _KEYS, parser

@@ -28,6 +28,8 @@ __all__ = [
     "open_binary",
     "parent",
     "read_bytes",
+    "remove",
+    "remove_unfinished",
     "storage_errors",
     "write_text",
     "write_whole",
@@ -192,6 +194,14 @@ def remove(location: str) -> None:
             system.rm_file(path)
         else:
             os.unlink(location)
+
+
+def remove_unfinished(folder: str) -> None:
+    """Removes what a killed `write_whole` left in a local folder; for whoever is the only one to write there."""
+    if not is_remote(folder):
+        with storage_errors(folder):
+            for left in Path(folder).glob(".*.????????.part"):
+                left.unlink()
 
 
 def _write_local(path: Path, write: Callable[[IO[bytes]], object]) -> None:

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """What the words mean; an option that does not exist is refused with the nearest that does."""
-        found, unknown = self.parse_known_args(words)
+        found, unknown = self.parse_known_intermixed_args(words)  # options may stand between SOURCE and CORPUS
         for word in unknown:
             self._refuse(word)
         return found

@@ -21,6 +21,7 @@ from sonant.corpus.preparation.joining import join_sources, source_names
 from sonant.corpus.preparation.journal import Journal, journal_folder, open_journal
 from sonant.corpus.preparation.leaks import judge_splits
 from sonant.corpus.preparation.measuring import Measuring
+from sonant.corpus.preparation.packing import FOLDER as PACKED
 from sonant.corpus.preparation.packing import pack, remove_others
 from sonant.corpus.preparation.rules import new_finding
 from sonant.corpus.preparation.whole import judge_whole
@@ -75,6 +76,8 @@ def prepare_sources(
     names = source_names(list(sources))
     _refuse_own_source(sources, folder)
     with open_journal(journal_folder(folder)) as journal, open_engine(config.engine, config.workers) as engine:
+        for place in (folder, storage.join(folder, PACKED)):
+            storage.remove_unfinished(place)
         with progress or Progress("preparing", unit="utterances") as bar:
             draft, num_decoded = _measured(sources, journal, engine, config, bar)
         join_sources(draft, names, share_speakers=config.share_speakers)
