@@ -1,0 +1,1 @@
+"""How good answers are: errors of words, agreement of labels, closeness of ratings, each with its interval."""
