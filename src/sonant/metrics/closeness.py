@@ -45,7 +45,7 @@ def ranks(values: Numbers) -> np.ndarray:
     numbers = _numbers(values)
     ordered = np.sort(numbers)
     first, behind = ordered.searchsorted(numbers, "left"), ordered.searchsorted(numbers, "right")
-    return np.asarray(first + behind + 1, np.float64) / 2
+    return (first + behind + 1) / 2
 
 
 def roc_area(is_positive: Sequence[bool] | np.ndarray, scores: Numbers) -> float:
@@ -65,7 +65,7 @@ def _centred(values: Numbers) -> np.ndarray:
     numbers = _numbers(values)
     if not numbers.size or np.all(numbers == numbers[0]):
         return np.zeros(len(numbers))
-    return numbers - numbers.mean()
+    return np.subtract(numbers, numbers.mean())
 
 
 def _quotient(part: float, whole: float) -> float:
