@@ -45,6 +45,7 @@ _ARCHIVES = (
     (0, b"\x93NUMPY", "a numpy array, which has no sample rate", "Write it as WAV or FLAC."),
     (0, b"\x00BFM ", "a Kaldi matrix of features", "Name the archive of waveforms (wav.scp), not of features."),
     (0, b"\x00BCM", "a compressed Kaldi matrix of features", "Name the archive of waveforms, not of features."),
+    (0, b"version https://git-lfs", "a pointer of Git LFS", "Fetch the recordings with: git lfs pull"),
     (0, b"\x00BDM ", "a Kaldi matrix of features", "Name the archive of waveforms (wav.scp), not of features."),
 )
 
@@ -86,11 +87,11 @@ def explain(head: bytes, size: int) -> tuple[str, str] | None:
     """What these bytes are instead of a recording, and what to do; None where nothing can be said."""
     if not size:
         return "the file is empty.", "Copy or record it again, or remove it."
+    if size < 12 and head[:4] in (b"RIFF", b"RIFX", b"FORM"):
+        return "the file ends inside its header.", "Copy or record it again, or remove it."
     for offset, signature, what, action in _ARCHIVES:
         if head.startswith(signature, offset):
             return f"this is {what}, not a recording.", action
-    if head.startswith(b"version https://git-lfs"):
-        return "this is a pointer of Git LFS, not the recording itself.", "Fetch the recordings with: git lfs pull"
     text = _as_text(head)
     if text:
         is_page = re.match(r"<(!doctype html|html|\?xml|error)", text, re.IGNORECASE)
@@ -110,7 +111,7 @@ def unknown(head: bytes) -> tuple[str, str]:
 def _as_text(head: bytes) -> str:
     """The beginning of a text, or nothing if these bytes are none."""
     try:
-        text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+        text = head.decode("utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
         if error.start < len(head) - 3:  # the last character may be cut
             return ""

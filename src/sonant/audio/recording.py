@@ -25,6 +25,7 @@ from sonant.audio.decoders.libav import LibavDecoder
 from sonant.audio.decoders.libsndfile import LibsndfileDecoder
 from sonant.audio.decoders.pcm import PcmDecoder
 from sonant.audio.kinds import FOR_LIBAV, HEAD_BYTES, explain, kind_of, size_of_tag, unknown
+from sonant.audio.resample import SAMPLE_RATES
 from sonant.audio.streams import Bytes, open_bytes
 from sonant.base.errors import AudioError, DependencyError
 
@@ -83,16 +84,21 @@ def _open_decoder(audio: str, sample_rate: int | None) -> Decoder:
         content: Bytes | ArrayDecoder = open_bytes(address.location)
     else:
         content = open_member(address, audio, sample_rate)
-    if isinstance(content, ArrayDecoder):
-        return content
     try:
-        decoder = _decoder_for(content, audio)
-        if decoder.info.num_samples == 0:
-            raise AudioError(audio, "it holds no samples.", "Record it again, or remove it.")
+        decoder = content if isinstance(content, ArrayDecoder) else _decoder_for(content, audio)
+        _check(decoder.info, audio)
         return decoder
     except BaseException:
         content.close()
         raise
+
+
+def _check(info: RecordingInfo, where: str) -> None:
+    if info.num_samples == 0:
+        raise AudioError(where, "it holds no samples.", "Record it again, or remove it.")
+    if info.sample_rate not in SAMPLE_RATES:
+        problem = f"its header says {info.sample_rate} Hz, which is no sample rate of sound."
+        raise AudioError(where, problem, "Write its header anew, or remove it.")
 
 
 def _decoder_for(content: Bytes, where: str) -> Decoder:

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from sonant.base.bounds import Within
 from sonant.base.errors import UsageError
+
+SAMPLE_RATES = Within(100, 10_000_000)  # Hz; a header that says more or less is damaged
 
 
 class Resampler:
@@ -17,8 +20,10 @@ class Resampler:
     """
 
     def __init__(self, from_rate: int, to_rate: int) -> None:
-        if from_rate <= 0 or to_rate <= 0:
-            raise UsageError("sample_rate", f"{from_rate} Hz to {to_rate} Hz cannot be.", "Give positive sample rates.")
+        for rate in (from_rate, to_rate):
+            if rate not in SAMPLE_RATES:  # soxr brings the process down
+                problem = f"{rate} Hz is no sample rate of sound; 100 Hz to 10 MHz are."
+                raise UsageError("sample_rate", problem, "Correct it.")
         self._stream: Any = None  # none: the rates are the same
         if from_rate != to_rate:
             import soxr

@@ -44,6 +44,8 @@ class Bytes(Protocol):
 class LocalFile:
     """A regular file, opened once."""
 
+    descriptor = -1  # until it is open, and when it is closed
+
     def __init__(self, location: str) -> None:
         with storage.storage_errors(location):  # a pipe must not make us wait for its writer: hence O_NONBLOCK
             self.descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -27,6 +27,7 @@ _CUT_SECONDS = 0.5  # an end this much before the stated duration is a cut
 _EVEN_CODERS = frozenset(("aac", "opus", "amrnb", "amrwb", "alac", "flac", "mp3float", "ac3", "eac3"))
 _MISLEADING_CONTAINERS = ("ogg",)  # only the last packet of a page has a stamp
 _STATED_DURATIONS = ("mov,", "matroska", "asf", "avi")  # of other containers the duration is a guess
+_RECODE = "Convert it: ffmpeg -i FILE whole.flac"
 _RECOPY = "Copy or record it again, or remove it."
 
 _packet_stamps: dict[object, np.ndarray] = {}  # by mark, of recordings read in segments: 8 bytes for 20 ms of sound
@@ -103,6 +104,9 @@ class LibavDecoder:
         if not self._container.streams.audio:
             raise AudioError(self._where, "it holds no sound track.", "Replace it by a recording with sound.")
         self._stream = self._container.streams.audio[0]
+        if self._stream.codec_context is None:
+            self._container.close()
+            raise NotReadableError("its coding is known to nobody")
         self._states_duration = self._container.format.name.startswith(_STATED_DURATIONS)
         self._frames: Iterator[Any] = self._container.decode(self._stream)
         frames = [frame for frame in (self._next_frame(), self._next_frame()) if frame is not None]
@@ -132,8 +136,11 @@ class LibavDecoder:
         found = (frame.sample_rate, frame.layout.nb_channels)
         if found != (self.info.sample_rate, self.info.num_channels):
             problem = f"it changes in the middle to {found[0]} Hz and {found[1]} channels."
-            raise AudioError(self._where, problem, "Convert it: ffmpeg -i FILE whole.flac")
-        values: np.ndarray = frame.to_ndarray()
+            raise AudioError(self._where, problem, _RECODE)
+        try:
+            values: np.ndarray = frame.to_ndarray()
+        except ValueError as error:
+            raise AudioError(self._where, f"it holds samples of the kind {frame.format.name}.", _RECODE) from error
         values = values.T if frame.format.is_planar else values.reshape(-1, found[1])
         if values.dtype.kind == "u":
             values = (values.astype(np.float32) - 128) / 128
@@ -198,5 +205,6 @@ def _open_container(content: Bytes, kind: str) -> Any:
         raise DependencyError.for_extra("av", "formats", f"reading {kind} recordings") from error
     container = av.open(Stream(content), mode="r", metadata_errors="ignore")
     for stream in container.streams.audio:
-        stream.codec_context.thread_count = 1  # one process reads one recording; there are enough processes
+        if stream.codec_context is not None:
+            stream.codec_context.thread_count = 1  # one process reads one recording; there are enough processes
     return container

@@ -35,7 +35,7 @@ def is_chained(content: Bytes) -> bool:
             break
         first_streams.add(page.stream)
     last = _last_page(content)
-    return last is not None and last.stream not in first_streams
+    return last is not None and bool(first_streams) and last.stream not in first_streams
 
 
 def samples_of_last_page(content: Bytes) -> int | None:
