@@ -91,6 +91,15 @@ def glimpse(location: str, names: Sequence[str], count: int = 500) -> Iterator[s
             yield os.path.relpath(path, location)
 
 
+def folders_above(folder: str, count: int = 3) -> list[str]:
+    """Where else relative paths may start: manifests are often written from a folder above, or from here."""
+    above: list[str] = []
+    is_remote = storage.is_remote(folder)
+    while len(above) < count and storage.is_remote(folder := storage.parent(folder)) == is_remote:
+        above.append(folder)
+    return above if is_remote else [*above, os.getcwd()]
+
+
 def audio_folder(base: str, wanted: str) -> str:
     """The folder that relative audio paths start from: the one asked for, seen from the source or from here."""
     if not wanted:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from sonant.audio.address import Address
+from sonant.base import storage
 from sonant.corpus.sources.locate import AUDIO_EXTENSIONS, basename, extension
 
 SPLITS = {
@@ -40,6 +42,21 @@ def numbered(id: str, number: int) -> str:
 def split_called(name: str) -> str | None:
     """The split that a folder or file is named after: `train`, `train-clean-100` and `train_2` are one."""
     return SPLITS.get(name.casefold()) or SPLITS.get(re.split(r"[-_.\d]", name.casefold())[0])
+
+
+def split_of_folder(location: str) -> str | None:
+    """The split that a data folder is named after."""
+    return split_called(basename(location if storage.is_remote(location) else os.path.abspath(location)))
+
+
+def split_in(name: str) -> str | None:
+    """The split that any word of a file's name tells: `manifest_train.json`, `cuts_dev-clean.jsonl.gz`."""
+    return next((SPLITS[word] for word in re.split(r"[\W_]", name.casefold()) if word in SPLITS), None)
+
+
+def in_natural_order(path: str) -> list[tuple[bool, int, str]]:
+    """A key for sorting in which numbers in names count as numbers: part 10 comes behind part 2."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", path)]
 
 
 def _bare(path: str) -> str:

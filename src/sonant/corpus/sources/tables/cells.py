@@ -78,6 +78,19 @@ def seconds_of(cell: Any, unit: float = 1.0) -> float:
     raise CellError.bad_time(f"'{text}' is not a time")
 
 
+def span_of(start: float, end: float | None = None, seconds: float | None = None) -> tuple[float, float | None]:
+    """Start and duration of an utterance; the duration is None where neither it nor an end is told."""
+    if start < 0:
+        raise CellError.bad_time(f"it starts at {start:g} s, before its recording")
+    if seconds is None and end is not None:
+        seconds = round(end - start, 9)
+        if seconds <= 0:
+            raise CellError.bad_time(f"it ends at {end:g} s, but starts at {start:g} s")
+    if seconds is not None and seconds <= 0:
+        raise CellError.bad_time(f"it lasts {seconds:g} s")
+    return start, seconds
+
+
 def present(cells: Mapping[str, Any], missing: Collection[str]) -> dict[str, Any]:
     """The same cells with None for every value that means "no value"."""
     return {name: None if is_missing(cell, missing) else cell for name, cell in cells.items()}

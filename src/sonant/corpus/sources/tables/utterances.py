@@ -10,7 +10,7 @@ from typing import Any
 from sonant.corpus.sources.locate import AudioFinder
 from sonant.corpus.sources.naming import WHOLE_FOLDER, numbered, path_id
 from sonant.corpus.sources.options import SourceOptions
-from sonant.corpus.sources.tables.cells import CellError, present, seconds_of, text_of
+from sonant.corpus.sources.tables.cells import CellError, present, seconds_of, span_of, text_of
 from sonant.corpus.sources.tables.columns import Meaning
 from sonant.corpus.sources.tables.labels import Further, Labels
 from sonant.corpus.sources.tables.tabular import Row, Table
@@ -89,7 +89,7 @@ class TableReader:
                 id = path_id(audio, self.finder.folder)
                 id = numbered(id, number) if is_cut else id
             try:
-                yield self._utterance(row.place, id, audio, cells)
+                yield self.utterance(row.place, id, audio, cells)
             except CellError as error:
                 yield error.finding(row.place, id)
 
@@ -107,7 +107,8 @@ class TableReader:
     def _named(self, *targets: str) -> str:
         return " or ".join(f"'{self.meaning.columns[one]}'" for one in targets if one in self.meaning.columns)
 
-    def _utterance(self, place: str, id: str, audio: str, cells: Mapping[str, Any]) -> Utterance:
+    def utterance(self, place: str, id: str, audio: str, cells: Mapping[str, Any]) -> Utterance:
+        """One row whose recording is found; cells that mean nothing are None. Raises CellError."""
         start, seconds = self._span(cells)
         channel = self._text(cells, "channel")
         return Utterance(
@@ -126,16 +127,7 @@ class TableReader:
 
     def _span(self, cells: Mapping[str, Any]) -> tuple[float, float | None]:
         start, end, seconds = (self._time(cells, name) for name in ("start", "end", "seconds"))
-        start = start or 0.0
-        if start < 0:
-            raise CellError.bad_time(f"it starts at {start:g} s, before its recording")
-        if seconds is None and end is not None:
-            seconds = round(end - start, 9)
-            if seconds <= 0:
-                raise CellError.bad_time(f"it ends at {end:g} s, but starts at {start:g} s")
-        if seconds is not None and seconds <= 0:
-            raise CellError.bad_time(f"it lasts {seconds:g} s")
-        return start, seconds
+        return span_of(start or 0.0, end, seconds)
 
     def _time(self, cells: Mapping[str, Any], target: str) -> float | None:
         for name, unit in ((target, 1.0), (f"{target}_ms", 0.001)):
