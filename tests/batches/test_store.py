@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -250,7 +251,7 @@ def test_two_processes_write_at_once(tmp_path):
     store = Store(str(tmp_path))
     for number in range(600):
         np.testing.assert_array_equal(store.get(key(number)), content(number))
-    assert len(files(tmp_path, ".data")) == 2
+    assert len(files(tmp_path, ".data")) <= 2  # one, if the second adopted what the first had left
 
 
 def test_a_forked_child_writes_beside_its_parent_and_not_over_it(tmp_path):
@@ -292,20 +293,25 @@ def test_killed_at_any_moment_every_whole_array_is_found_and_none_is_wrong(tmp_p
 
 
 @pytest.mark.slow
+def sizes_of_files(folder):
+    """Of those that nobody removes while we look."""
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            yield path.stat().st_size
+
+
 def test_writers_and_a_reader_share_a_store_that_is_too_small(tmp_path):
     limit = 400_000
     processes = [writer(tmp_path, first, first + 1500, limit) for first in (0, 10_000)]
-    store, num_found = Store(str(tmp_path)), 0
+    store = Store(str(tmp_path))
     while any(process.poll() is None for process in processes):
         for number in (*range(0, 1500, 50), *range(10_000, 11_500, 50)):
             found = store.get(key(number))
-            num_found += found is not None
             assert found is None or np.array_equal(found, content(number))
-        sizes = [path.stat().st_size for path in tmp_path.iterdir() if path.exists()]
-        assert sum(sizes) <= limit
+        assert sum(sizes_of_files(tmp_path)) <= limit
     for process in processes:
         assert process.wait() == 0
-    assert num_found > 0
+    assert store.get(key(1499)) is not None or store.get(key(11_499)) is not None  # the newest are kept
 
 
 def test_an_entry_that_is_still_being_written_is_seen_when_it_is_whole(tmp_path):

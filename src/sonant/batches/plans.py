@@ -52,3 +52,18 @@ class Plan:
         ends = np.cumsum(counts)
         places = np.arange(len(self.rows)) + np.repeat(starts - (ends - counts), counts)
         return Plan(self.rows[places], ends, self.rank, self.world, self.overlong)
+
+    def largest(self, sizes: np.ndarray) -> list[int]:
+        """The steps of this rank whose batches are the largest of every kind: a few long utterances, many short ones.
+
+        Batches whose longest utterances differ by less than a quarter are of one kind.
+        """
+        own = np.arange(self.rank, len(self.ends), self.world)
+        if not len(own):
+            return []
+        starts = np.concatenate([[0], self.ends[:-1]])
+        longest = np.maximum.reduceat(sizes[self.rows], starts)[own]
+        padded = longest * (self.ends - starts)[own]
+        kinds = np.floor(np.log(np.maximum(longest, 1e-9)) / np.log(1.25)).astype(np.int64)
+        found = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)[::-1]]
+        return [int(own[batches[np.argmax(padded[batches])]]) // self.world for batches in found]

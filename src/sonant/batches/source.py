@@ -76,6 +76,10 @@ class CorpusSource(Generic[E, B]):
     def num_overlong(self, epoch: int) -> int:
         return len(self.epoch(epoch)[1].overlong)
 
+    def largest(self) -> list[int]:
+        selection, planned = self.epoch(0)
+        return planned.largest(self.sizes[self.firsts[selection.corpora] + selection.rows])
+
     def conditions(self) -> Mapping[str, str]:
         digest = hashlib.blake2b(np.ascontiguousarray(self.sizes).tobytes(), digest_size=6).hexdigest()
         return {

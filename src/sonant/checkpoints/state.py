@@ -73,6 +73,15 @@ def write_state(states: str, step: int, values: Mapping[str, Any], tensors: Mapp
 
 def read_state(folder: str) -> State:
     """Everything of a state, verified; a StateError where it is not whole."""
+    description = verify_state(folder)
+    tensors = {
+        name.removesuffix(".safetensors"): read_tensors(os.path.join(folder, name)) for name in description["files"]
+    }
+    return State(int(description["step"]), description["values"], tensors)
+
+
+def verify_state(folder: str) -> dict[str, Any]:
+    """Reads what a state says of itself and compares every file with it."""
     description = _description(folder)
     for name, facts in description["files"].items():
         path = Path(folder, name)
@@ -80,10 +89,7 @@ def read_state(folder: str) -> State:
             raise StateError(folder, f"its file '{name}' is missing.", "An older state is needed.")
         if _facts(path) != facts:
             raise StateError(folder, f"its file '{name}' is not what was written.", "An older state is needed.")
-    tensors = {
-        name.removesuffix(".safetensors"): read_tensors(os.path.join(folder, name)) for name in description["files"]
-    }
-    return State(int(description["step"]), description["values"], tensors)
+    return description
 
 
 def _description(folder: str) -> dict[str, Any]:
@@ -108,12 +114,12 @@ def list_states(states: str) -> list[str]:
     return [os.path.join(states, name) for _, name in sorted(found, reverse=True)]
 
 
-def newest_state(states: str) -> Iterator[State | StateError]:
-    """The newest whole state, behind an error for each newer one that is not whole; nothing where there is none."""
+def whole_states(states: str) -> Iterator[str | StateError]:
+    """The folders of whole states, newest first; an error for each that is not whole."""
     for folder in list_states(states):
         try:
-            yield read_state(folder)
-            return
+            verify_state(folder)
+            yield folder
         except StateError as error:
             yield error
 

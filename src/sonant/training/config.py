@@ -81,7 +81,8 @@ class GuardConfig:
     rollback_rate: Annotated[float, Within(0.01, 1)] = 0.5  # each rollback multiplies the rate by this
     max_rollbacks: Annotated[int, Within(0, 100)] = 3
     divergence: Annotated[float, Within(1, 1e9)] = 3.0  # times the lowest loss so far: told as divergence
-    scan: bool = True  # runs the largest batch of every kind once, before anything else
+    scan: bool = True  # runs the largest batch of every size once, before anything else
+    max_memory_gb: Annotated[float, Within(0, 1e6)] = 0.0  # of a processor's memory; 0: what machine and limits allow
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -161,9 +161,12 @@ class Engine:
         return result
 
     def close(self) -> None:
-        """Lets go of the other ranks."""
+        """Lets go of the other ranks, so that another training may follow with other settings."""
+        from accelerate.state import AcceleratorState
+
         if self.world > 1 and torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
+        AcceleratorState._reset_state(reset_partial_state=True)
 
     @contextmanager
     def _meeting(self, is_last: bool) -> Iterator[None]:

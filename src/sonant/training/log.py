@@ -29,7 +29,7 @@ class MetricsLog:
     def cut(self, size: int) -> None:
         """Forgets all that was written behind this place."""
         with storage.storage_errors(self.location), open(self.location, "ab") as file:
-            file.truncate(size)
+            file.truncate(min(size, file.tell()))
 
     def write(self, kind: str, step: int, figures: Mapping[str, Any], clock: Mapping[str, float]) -> None:
         line = {"kind": kind, "step": step, **{name: _plain(value) for name, value in figures.items()}}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from sonant.checkpoints import state as states
-from sonant.checkpoints.state import State, StateError
+from sonant.checkpoints.state import State, read_state
 from sonant.training.randomness import generators, restore_generators
 
 if TYPE_CHECKING:
@@ -52,23 +52,37 @@ def save_run(trainer: Trainer) -> None:
     trainer.journal.pace.saved()
 
 
-def restore_run(trainer: Trainer, *, is_quiet: bool = False) -> int:
-    """Takes up the newest whole state, if there is one; gives its step."""
-    say = trainer.journal.console.say
-    found: State | None = None
-    for candidate in states.newest_state(trainer.run_folder.states):
-        if isinstance(candidate, StateError):
-            say(f"{candidate.where}: {candidate.problem} It is left alone, and an older one is used.")
-        else:
-            found = candidate
-    if found is None:
-        trainer.engine.on_main(lambda: trainer.journal.log.cut(0))
+def restore_run(trainer: Trainer, resume: str | None = None, *, is_quiet: bool = False) -> int:
+    """Takes up the newest whole state, if there is one, or the one asked for; gives its step."""
+    engine = trainer.engine
+    folder = engine.on_main(lambda: _wanted(trainer, resume))
+    if folder is None:
+        engine.on_main(lambda: trainer.journal.log.cut(0))
         return -1
+    found = read_state(folder) if os.path.isdir(folder) else None
+    if not all(engine.gather(found is not None)):  # a rank on a machine that does not see the folder
+        found = engine.on_main(lambda: found)
+    assert found
     differences = _take_up(trainer, found)
     if not is_quiet:
-        say(f"going on from step {found.step:,}")
+        trainer.journal.console.say(f"going on from step {found.step:,}")
         _tell_changes(trainer, found, differences)
     return found.step
+
+
+def _wanted(trainer: Trainer, resume: str | None) -> str | None:
+    """The folder of the state to go on from; those behind one that was asked for belong to another future."""
+    own, say = trainer.run_folder.states, trainer.journal.console.say
+    if resume:
+        chosen = read_state(resume)
+        if gone := states.remove_states(own, keep=set(range(chosen.step + 1))):
+            say(f"removed, since the run goes on from step {chosen.step:,}: {', '.join(gone)}")
+        return resume
+    for candidate in states.whole_states(own):
+        if isinstance(candidate, str):
+            return candidate
+        say(f"{candidate.where}: {candidate.problem} It is left alone, and an older one is used.")
+    return None
 
 
 def conditions(trainer: Trainer) -> dict[str, str]:

@@ -40,6 +40,11 @@ class RunFolder:
         return self.path("states")
 
     @property
+    def has_state(self) -> bool:
+        """Whether the run has begun."""
+        return bool(state.list_states(self.states))
+
+    @property
     def bundle(self) -> str:
         return self.path("bundle")
 

@@ -6,7 +6,7 @@ hands in as functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -56,9 +56,9 @@ class Trainer:
         self.rate_scale = 1.0  # less than 1 after a rollback
         self.is_stopping = False
 
-    def run(self) -> TrainResult:
+    def run(self, resume: str | None = None) -> TrainResult:
         """Trains to the end, or until something asks for a stop; what is reached is saved either way."""
-        began_at = restore_run(self)
+        began_at = restore_run(self, resume)
         with ExitStack() as stack:
             stack.enter_context(self.interrupts.listening())
             stack.callback(self.journal.close)
@@ -75,7 +75,7 @@ class Trainer:
                     batches = self.loader.endless(self._epoch_ended)
             return self._finish(reason, is_news=self.step != began_at)
 
-    def _step(self, batches: Iterator[Any]) -> None:
+    def _step(self, batches: Generator[Any, None, None]) -> None:
         """One update of the weights."""
         step = [next(batches) for _ in range(self.config.batches_per_step)]
         own = [self.objective.counts(batch) for batch in step]
