@@ -23,6 +23,7 @@ from sonant.base.names import nearest
 
 LARGEST_UNPACKED = 1 << 30  # bytes of a deflated member of a zip, which must fit into memory
 _STORED, _DEFLATED = 0, 8
+_ZIP_MEMBER = b"PK\x03\x04"
 _CONTAINERS_KEPT = 256  # their indices; some 200 bytes for each member
 _MAGIC_BYTES = 512
 _NO_SIZE = 0x7FFF_0000  # from here on, and 0: what is written by those who do not know it
@@ -41,7 +42,7 @@ def open_member(address: Address, where: str, sample_rate: int | None) -> Bytes 
         if head[:4] == b"PAR1" or head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
             outer.close()
             return open_row(address, where, sample_rate)
-        if head[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        if head[:4] in (_ZIP_MEMBER, b"PK\x05\x06"):
             return _zip_member(outer, address.location, address.member, where)
         if head[257:262] == b"ustar" or address.location.casefold().endswith(".tar"):
             return _tar_member(outer, address.location, address.member, where)
@@ -97,7 +98,10 @@ def _zip_member(outer: Bytes, location: str, member: str, where: str) -> Bytes:
     entry = _member_of(_zip_index(location, outer.mark), member, where)
     if entry.is_encrypted:
         raise AudioError(where, "this member is encrypted.", "Unpack the archive with its password.")
-    name_bytes, extra_bytes = struct.unpack("<HH", outer.read_at(entry.header_offset + 26, 4))
+    header = outer.read_at(entry.header_offset, 30)
+    if len(header) < 30 or not header.startswith(_ZIP_MEMBER):
+        raise AudioError(where, "the archive is damaged: this member is not where it should be.", "Copy it again.")
+    name_bytes, extra_bytes = struct.unpack("<HH", header[26:])
     packed = Window(outer, entry.header_offset + 30 + name_bytes + extra_bytes, entry.packed_bytes)
     if packed.size < entry.packed_bytes:
         raise AudioError(where, "the archive ends inside this member: it was cut short.", "Copy the archive again.")
@@ -140,7 +144,7 @@ def _zip_index(location: str, mark: object) -> dict[str, _ZipEntry]:
                 )
                 for entry in archive.infolist()
             }
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error) as error:
         raise AudioError(location, f"this zip archive cannot be read: {error}.", "Copy it again.") from error
     finally:
         content.close()
@@ -148,7 +152,7 @@ def _zip_index(location: str, mark: object) -> dict[str, _ZipEntry]:
 
 def _inflated(packed: Bytes, entry: _ZipEntry, where: str) -> Memory:
     try:
-        content = zlib.decompress(packed.read_at(0, packed.size), -zlib.MAX_WBITS, max(entry.num_bytes, 1))
+        content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed.read_at(0, packed.size), entry.num_bytes + 1)
     except zlib.error as error:
         raise AudioError(where, f"this member is damaged: {error}.", "Copy the archive again.") from error
     if zlib.crc32(content) != entry.checksum:
@@ -169,7 +173,7 @@ def _ark_entry(outer: Bytes, member: str, where: str) -> Bytes:
     if head[:2] == b"\0B" and head[2:6] in (b"RIFF", b"RIFX", b"RF64"):  # Kaldi's mark of binary data
         offset, head = offset + 2, head[2:]
     size = outer.size - offset
-    if head[:4] in (b"RIFF", b"RIFX"):
+    if head[:4] in (b"RIFF", b"RIFX") and len(head) >= 8:
         (said,) = struct.unpack("<I" if head[:4] == b"RIFF" else ">I", head[4:8])
         if said == 0 or said >= _NO_SIZE:
             problem = "this recording does not tell its size, so nothing tells it from the next one in the archive."

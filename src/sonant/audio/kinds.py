@@ -42,6 +42,7 @@ _ARCHIVES = (
     (0, b"\x89PNG", "an image", "Replace it by the recording."),
     (0, b"\xff\xd8\xff", "an image", "Replace it by the recording."),
     (0, b"MThd", "a score (MIDI), which holds no sound", "Replace it by a recording."),
+    (0, b"\xf0\x7e", "a sample dump of MIDI", "Convert it to WAV or FLAC."),
     (0, b"\x93NUMPY", "a numpy array, which has no sample rate", "Write it as WAV or FLAC."),
     (0, b"\x00BFM ", "a Kaldi matrix of features", "Name the archive of waveforms (wav.scp), not of features."),
     (0, b"\x00BCM", "a compressed Kaldi matrix of features", "Name the archive of waveforms, not of features."),

@@ -11,6 +11,7 @@ a few seconds or less, so nothing is kept open between segments.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,7 +32,7 @@ from sonant.base.errors import AudioError, DependencyError
 
 __all__ = ["Recording", "RecordingInfo", "open_recording"]
 
-_REST_BLOCK = 1 << 20  # samples at a time when the end is not known
+_BLOCK = 1 << 20  # samples at a time: what is asked for may be far more than there is
 
 
 class Recording:
@@ -60,11 +61,11 @@ class Recording:
         if first < 0 or (num_samples is not None and num_samples < 0):
             raise AudioError(self.where, "a segment before its beginning was asked for.", "Correct start and seconds.")
         self._decoder.start_at(first)
-        if num_samples is not None:
-            return self._decoder.read(num_samples)
-        parts = [self._decoder.read(_REST_BLOCK)]
-        while len(parts[-1]) == _REST_BLOCK:
-            parts.append(self._decoder.read(_REST_BLOCK))
+        missing = math.inf if num_samples is None else num_samples
+        parts = [self._decoder.read(int(min(missing, _BLOCK)))]
+        while len(parts[-1]) == _BLOCK < missing:
+            missing -= _BLOCK
+            parts.append(self._decoder.read(int(min(missing, _BLOCK))))
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 

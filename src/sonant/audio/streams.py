@@ -47,8 +47,11 @@ class LocalFile:
     descriptor = -1  # until it is open, and when it is closed
 
     def __init__(self, location: str) -> None:
-        with storage.storage_errors(location):  # a pipe must not make us wait for its writer: hence O_NONBLOCK
-            self.descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            with storage.storage_errors(location):  # a pipe must not make us wait for its writer: hence O_NONBLOCK
+                self.descriptor = os.open(location, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except ValueError as error:  # it holds a zero byte, or half of a character
+            raise AudioError(ascii(location), f"this is no name of a file: {error}.", "Correct it.") from error
         found = os.fstat(self.descriptor)
         self.location, self.size = location, found.st_size
         self.mark = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -61,10 +64,10 @@ class LocalFile:
         count = max(min(count, self.size - offset), 0)
         try:
             found = os.pread(self.descriptor, count, offset)
+            while len(found) < count and (more := os.pread(self.descriptor, count - len(found), offset + len(found))):
+                found += more  # the system gives no more than 2 GiB at once
         except OSError as error:
             raise self._unreadable(error) from error
-        while len(found) < count and (more := os.pread(self.descriptor, count - len(found), offset + len(found))):
-            found += more  # the system gives no more than 2 GiB at once
         return found
 
     def read_into(self, offset: int, buffer: Any) -> int:

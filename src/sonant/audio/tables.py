@@ -24,6 +24,7 @@ from sonant.base.errors import AudioError
 from sonant.base.names import suggestion
 
 _TABLES_KEPT = 16
+_COLUMNS_KEPT = 1024  # of Arrow files, mapped and checked
 _GROUPS_KEPT = 2  # of Parquet files: some 100 MB each
 _STATE = "state.json"
 
@@ -35,7 +36,10 @@ def open_row(address: Address, where: str, sample_rate: int | None) -> Bytes | A
         raise AudioError(where, "a place in a table is written row/column.", "Write, for example: part.parquet#0/audio")
     is_folder = not storage.is_remote(address.location) and os.path.isdir(address.location)
     cell = _saved_cell if is_folder else _file_cell
-    return _recording_in(cell(address.location, int(text), column, where), address, where, sample_rate)
+    try:
+        return _recording_in(cell(address.location, int(text), column, where), address, where, sample_rate)
+    except UnicodeDecodeError as error:
+        raise AudioError(where, "a name in this table is not UTF-8: the table is damaged.", "Copy it again.") from error
 
 
 def _recording_in(cell: Any, address: Address, where: str, sample_rate: int | None) -> Bytes | ArrayDecoder:
@@ -79,6 +83,9 @@ def _numbers(values: Any, where: str, sample_rate: int | None) -> ArrayDecoder:
         samples = np.asarray(values)[:, None]
     if samples.dtype.kind not in "if":
         raise AudioError(where, f"the column holds {samples.dtype}, not samples.", "Name the column of the recordings.")
+    if samples.dtype == np.int64:
+        problem = "the column holds whole numbers of 64 bits, of which nobody knows what is full scale."
+        raise AudioError(where, problem, "Store them as int16, int32 or float32.")
     if not len(samples):
         raise AudioError(where, "it holds no samples.", "Leave the row out.")
     return ArrayDecoder(samples, sample_rate)
@@ -105,7 +112,7 @@ def _file_cell(location: str, row: int, column: str, where: str) -> Any:
         table = _arrow_file(location, mark)
         _check_column(column, table.column_names, where)
         _place_in([0, table.num_rows], row, where)
-        return table[column][row]
+        return _arrow_column(location, mark, column)[row]
     file, starts = _parquet(location, mark)
     _check_column(column, file.schema_arrow.names, where)
     group, row = _place_in(starts, row, where)
@@ -120,8 +127,8 @@ def _parquet(location: str, mark: object) -> tuple[Any, list[int]]:
 
     try:
         file = pq.ParquetFile(pa.PythonFile(Stream(open_bytes(location)), mode="r"), pre_buffer=False)
-    except pa.ArrowException as error:
-        raise AudioError(location, f"this Parquet file cannot be read: {error}.", "Copy it again.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise AudioError(location, f"this Parquet file cannot be read: {_said(error)}.", "Copy it again.") from error
     counts = (file.metadata.row_group(index).num_rows for index in range(file.num_row_groups))
     return file, [0, *accumulate(counts)]
 
@@ -133,15 +140,16 @@ def _parquet_column(location: str, mark: object, group: int, column: str) -> Any
     try:  # without threads: they do not survive a fork
         return _parquet(location, mark)[0].read_row_group(group, columns=[column], use_threads=False)[column]
     except (pa.ArrowException, OSError) as error:
-        raise AudioError(location, f"this Parquet file is damaged: {error}.", "Copy it again.") from error
+        raise AudioError(location, f"this Parquet file is damaged: {_said(error)}.", "Copy it again.") from error
 
 
 def _saved_cell(folder: str, row: int, column: str, where: str) -> Any:
-    marks = tuple(_mark(os.path.join(folder, name)) for name in _files_of(folder, _mark(os.path.join(folder, _STATE))))
-    tables, starts = _saved(folder, marks)
+    files = _files_of(folder, _mark(os.path.join(folder, _STATE)))
+    marks = tuple(map(_mark, files))
+    tables, starts = _saved(files, marks)
     _check_column(column, tables[0].column_names if tables else [], where)
     part, row = _place_in(starts, row, where)
-    return tables[part][column][row]
+    return _arrow_column(files[part], marks[part], column)[row]
 
 
 def _mark(path: str) -> tuple[int, ...]:
@@ -155,16 +163,15 @@ def _files_of(folder: str, mark: object) -> tuple[str, ...]:
     """The Arrow files of a saved dataset, in order."""
     try:
         state = json.loads(storage.read_bytes(os.path.join(folder, _STATE)))
-        return tuple(entry["filename"] for entry in state["_data_files"])
+        return tuple(os.path.join(folder, entry["filename"]) for entry in state["_data_files"])
     except (ValueError, KeyError, TypeError) as error:
         raise AudioError(folder, f"its {_STATE} cannot be understood: {error}.", "Save the dataset again.") from error
 
 
 @lru_cache(maxsize=_TABLES_KEPT)
-def _saved(folder: str, marks: tuple[object, ...]) -> tuple[list[Any], list[int]]:
+def _saved(files: tuple[str, ...], marks: tuple[object, ...]) -> tuple[list[Any], list[int]]:
     """The tables of a saved dataset and the first row of each."""
-    files = _files_of(folder, _mark(os.path.join(folder, _STATE)))
-    tables = [_arrow_file(os.path.join(folder, name), mark) for name, mark in zip(files, marks, strict=True)]
+    tables = [_arrow_file(file, mark) for file, mark in zip(files, marks, strict=True)]
     return tables, [0, *accumulate(table.num_rows for table in tables)]
 
 
@@ -180,4 +187,24 @@ def _arrow_file(location: str, mark: object) -> Any:
             return pa.ipc.open_file(source).read_all()
         return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError) as error:
-        raise AudioError(location, f"this Arrow file cannot be read: {error}.", "Save the dataset again.") from error
+        raise AudioError(
+            location, f"this Arrow file cannot be read: {_said(error)}.", "Save the dataset again."
+        ) from error
+
+
+@lru_cache(maxsize=_COLUMNS_KEPT)
+def _arrow_column(location: str, mark: object, column: str) -> Any:
+    """A column of an Arrow file whose offsets have been checked: one that points nowhere would end the process."""
+    import pyarrow as pa
+
+    found = _arrow_file(location, mark)[column]
+    try:
+        found.validate(full=True)
+    except pa.ArrowException as error:
+        raise AudioError(location, f"this Arrow file is damaged: {_said(error)}.", "Save the dataset again.") from error
+    return found
+
+
+def _said(error: Exception) -> str:
+    """What a library says of a file, in one line."""
+    return " ".join(str(error).split()).rstrip(". ")

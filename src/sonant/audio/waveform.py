@@ -8,7 +8,10 @@ import numpy as np
 
 from sonant.audio.recording import open_recording
 from sonant.audio.resample import resample
+from sonant.base.bounds import Within
 from sonant.base.errors import AudioError
+
+_TIMES = Within(0, 1e9)  # seconds; more is no time in a recording
 
 
 def read_waveform(
@@ -25,7 +28,7 @@ def read_waveform(
     `channel` None is the mean of all; `sample_rate` is the one wanted, None the recording's own; `native_rate` is that
     of bare arrays of numbers in datasets. The stretch is shorter where the recording ends.
     """
-    if not (0 <= start < math.inf and 0 <= (seconds or 0) < math.inf):
+    if start not in _TIMES or (seconds or 0) not in _TIMES:
         problem = f"{seconds} s from {start} s on are no stretch of a recording."
         raise AudioError(audio, problem, "Correct start and end.")
     with open_recording(audio, sample_rate=native_rate) as recording:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sonant.audio.decoders.decoder import RecordingInfo
+from sonant.audio.decoders.decoder import RecordingInfo, single_precision
 
 
 class ArrayDecoder:
@@ -25,7 +25,7 @@ class ArrayDecoder:
     def read(self, num_samples: int) -> np.ndarray:
         part = self._samples[self._position : self._position + num_samples]
         self._position += len(part)
-        return part.astype(np.float32)
+        return single_precision(part)
 
     def check_end(self) -> None:
         pass

@@ -18,6 +18,12 @@ class RecordingInfo:
     encoding: str  # container/coding, e.g. "wav/pcm_16"
 
 
+def single_precision(samples: np.ndarray) -> np.ndarray:
+    """Numbers as float32; what is too large for it becomes infinite, without a warning: validation finds it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return samples.astype(np.float32)
+
+
 class NotReadableError(Exception):
     """A library does not know this kind of file, and says why; another one may."""
 

@@ -18,8 +18,11 @@ from sonant.base.errors import AudioError
 # Sizes from here on are what programs write that do not know: ffmpeg 0xFFFFFFFF, sox 0x7FFFF000, arecord 0x80000000.
 _UNKNOWN = 0x7FFF_0000
 _UNLIMITED = 1 << 62
+_LONGEST_TEXT = 1 << 16  # bytes of a NIST header; 1024 is usual
 _PCM, _FLOAT, _A_LAW, _U_LAW, _EXTENSIBLE = 1, 3, 6, 7, 0xFFFE
 _RECOPY = "Copy or record it again, or remove it."
+_REWRITE = "Write its header anew, or remove it."
+_NO_NAME = b"\0\0\0\0"  # where a chunk should begin: a file that was never finished, zeros to its end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +61,13 @@ def read_layout(content: Bytes, kind: str, where: str) -> Layout | None:
         layout = reader(_File(content))
     except struct.error as error:
         raise AudioError(where, f"the file ends inside its {kind} header.", _RECOPY) from error
+    except (OverflowError, ValueError) as error:  # of a sample rate written as a number with a fraction
+        raise AudioError(where, "its header tells a sample rate that cannot be.", _REWRITE) from error
     if layout is None:
         raise AudioError(where, f"the {kind} header leads to no samples: it was cut short or never finished.", _RECOPY)
     if layout.num_channels < 1 or layout.sample_rate < 1:
         found = f"{layout.num_channels} channels at {layout.sample_rate} Hz"
-        raise AudioError(where, f"its header speaks of {found}.", "Write its header anew, or remove it.")
+        raise AudioError(where, f"its header speaks of {found}.", _REWRITE)
     if not layout.num_bytes:
         fault = "it was cut short" if layout.promised_bytes else "nothing was recorded"
         raise AudioError(where, f"the file holds a header and no samples: {fault}.", _RECOPY)
@@ -81,6 +86,8 @@ class _File:
         first = 12
         while first + 8 <= self.content.size:
             name, size = self.unpack(order + "4sI", first)
+            if name == _NO_NAME:
+                return
             yield name, first + 8, size
             first += 8 + size
             if size % 2 and self.content.read_at(first, 1) == b"\0":  # many programs forget to make sizes even
@@ -88,7 +95,7 @@ class _File:
 
     def located(self, layout: Layout, offset: int, promised: int) -> Layout:
         """The layout with its samples from `offset` on, and as many bytes as promised if they are there."""
-        present = max(self.content.size - offset, 0)
+        present, promised = max(self.content.size - offset, 0), max(promised, 0)
         is_known = promised < _UNKNOWN or promised <= present
         return replace(
             layout, offset=offset, num_bytes=min(promised, present), promised_bytes=promised if is_known else None
@@ -137,6 +144,8 @@ def _w64(file: _File) -> Layout | None:
     first, layout = 40, None
     while first + 24 <= file.content.size:
         name, size = file.unpack("<4s12xQ", first)
+        if name == _NO_NAME:
+            break
         if name == b"fmt ":
             layout = _wav_format(file, first + 24, size - 24, "<")
         elif name == b"data" and layout:
@@ -185,6 +194,8 @@ def _caf(file: _File) -> Layout | None:
     first, layout = 8, None
     while first + 12 <= file.content.size:
         name, size = file.unpack(">4sq", first)
+        if name == _NO_NAME:
+            break
         if name == b"desc":
             rate, code, flags, _, _, channels, bits = file.unpack(">d4sIIIII", first + 12)
             numbers = {b"lpcm": f"{'<' if flags & 2 else '>'}{'f' if flags & 1 else 'i'}{-(-bits // 8)}"}
@@ -200,7 +211,9 @@ def _nist(file: _File) -> Layout:
     """The SPHERE format: a header of text, whose size is on its second line."""
     found = re.match(rb"NIST_1A\s+(\d+)", file.content.read_at(0, 64))
     offset = int(found[1]) if found else 1024
-    lines = re.findall(r"^(\w+) -\w+ (\S+)", file.content.read_at(0, offset).decode("latin-1"), re.MULTILINE)
+    lines = re.findall(
+        r"^(\w+) -\w+ (\S+)", file.content.read_at(0, min(offset, _LONGEST_TEXT)).decode("latin-1"), re.MULTILINE
+    )
     fields = {"sample_coding": "pcm", "sample_n_bytes": "2", "sample_count": "0"} | dict(lines)
     order = ">" if fields.get("sample_byte_format") == "10" else "<"
     codings = {"pcm": f"{order}i{fields['sample_n_bytes']}", "ulaw": "ulaw", "mu-law": "ulaw", "alaw": "alaw"}

@@ -28,7 +28,7 @@ _PREROLL_SECONDS = 1
 _MPEG_PREROLL_SAMPLES = 32 * 1152
 _VORBIS_PREROLL_SAMPLES = 8192  # the longest block
 _NOT_SEEKABLE = ("caf/alac_", "aiff/dwvw_")  # codings in which seeks of libsndfile miss or fail
-_MISREAD = ("paf/pcm_24", "sds/")  # codings of which libsndfile loses the end when they are read in pieces
+_MISREAD = ("paf/pcm_24",)  # codings of which libsndfile loses the end when they are read in pieces
 _ENDLESS = 1 << 48  # samples: more is how libsndfile says that it does not know
 _SKIPPED_SAMPLES = 1 << 16
 _STREAM_BUFFER = 1 << 16
@@ -39,7 +39,7 @@ class LibsndfileDecoder:
 
     def __init__(self, content: Bytes, where: str, kind: str, share: float | None = 1.0) -> None:
         self._content, self._where, self._kind = content, where, kind
-        self._may_chatter = kind in ("mp3", "wav", "rf64", "w64")  # what MPEG sound lies in
+        self._may_chatter = kind in ("", "mp3", "wav", "rf64", "w64")  # what MPEG sound lies in
         if kind == "mp3":
             self._content, is_known = mp3.with_honest_length(content)
             share = 1.0 if is_known else None

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from sonant.audio.decoders.decoder import RecordingInfo
+from sonant.audio.decoders.decoder import RecordingInfo, single_precision
 from sonant.audio.decoders.headers import Layout
 from sonant.audio.streams import Bytes
 
@@ -57,7 +57,7 @@ def _to_float(raw: np.ndarray, coding: str) -> np.ndarray:
         raw, coding = _widened(raw, coding[0]), coding[0] + "i4"
     values = raw.view(coding)
     if values.dtype.kind != "i":
-        values = values.astype(np.float32)
+        values = single_precision(values)
         return np.divide(values - 128, 128, dtype=np.float32) if coding[1] == "u" else values
     scale = np.float32(2.0 ** (1 - 8 * values.dtype.itemsize))
     scaled: np.ndarray = np.multiply(values, scale, dtype=np.float32, casting="unsafe")
