@@ -65,7 +65,8 @@ def _centred(values: Numbers) -> np.ndarray:
     numbers = _numbers(values)
     if not numbers.size or np.all(numbers == numbers[0]):
         return np.zeros(len(numbers))
-    return np.subtract(numbers, numbers.mean())
+    centred: np.ndarray = numbers - numbers.mean()
+    return centred
 
 
 def _quotient(part: float, whole: float) -> float:
