@@ -42,7 +42,7 @@ def file_system(location: str) -> tuple[Any, str]:
     if _EXTRAS.get(scheme) == "gcsfs":
         host, port = _google()
         try:
-            _reach(host, port)
+            reach(host, port)
         except OSError as error:
             raise _unreachable(location) from error
     return system, path
@@ -91,7 +91,8 @@ def _google() -> tuple[str, int]:
 
 
 @functools.cache  # keeps success only: an error is raised, and asked again
-def _reach(host: str, port: int) -> None:
-    """gcsfs tries for 30 s before it says that nobody answers; behind a proxy only gcsfs can tell."""
+def reach(host: str, port: int) -> None:
+    """Raises OSError within seconds where nobody answers; gcsfs and the hub try for half a minute. Behind a proxy only
+    they can tell."""
     if not any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
         socket.create_connection((host, port), timeout=_SECONDS_TO_ANSWER).close()

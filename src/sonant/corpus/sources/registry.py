@@ -61,7 +61,7 @@ def source_type(name: str) -> Any:
 
 def recognise(location: str, annotations: Sequence[str] = ()) -> str:
     """The name of the layout that a location has; tables of annotations beside its recordings tell nothing of it."""
-    is_folder = not location.startswith(("http://", "https://")) and storage.is_folder(location)
+    is_folder = not location.startswith(("http://", "https://", "hf://")) and storage.is_folder(location)
     joined = {basename(split_spec(spec)[0]) for spec in annotations}
     names = [name for name in entries(location) if name not in joined] if is_folder else []
     for name in SOURCES:

@@ -6,7 +6,6 @@ are numbered in the column `part`; put together they are the document to the cha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from sonant.base.errors import ConfigError, SourceError
 from sonant.corpus.sources.documents import LARGEST, Piece, holds, pieces_of
 from sonant.corpus.sources.lines import decode_text
 from sonant.corpus.sources.locate import basename, entries, is_litter
-from sonant.corpus.sources.naming import numbered, split_called
+from sonant.corpus.sources.naming import in_natural_order, numbered, split_called
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.sources.tables.cells import is_missing, text_of
 from sonant.corpus.sources.tables.columns import Meaning, extra_name, folded, meaning_of
@@ -77,7 +76,7 @@ class TextSource:
             raise SourceError(self.location, problem, "Name the file to read, or one table with --table.")
         if not texts and not tables:
             raise SourceError(self.location, "there is neither text nor table below this folder.", "Check the path.")
-        return self.location, sorted(texts or tables, key=_natural)
+        return self.location, sorted(texts or tables, key=in_natural_order)
 
     def _text_file(self, location: str, name: str, split: str | None) -> Iterator[Utterance | Finding]:
         text = decode_text(location, self.options.encoding)
@@ -192,8 +191,3 @@ def _split_of(path: str) -> str | None:
     """The split that a file is named after, or the folder that it lies in."""
     top, below, _ = path.partition("/")
     return split_called(top if below else _bare(path))
-
-
-def _natural(path: str) -> list[tuple[bool, int, str]]:
-    """Numbers in names count as numbers: part 10 comes behind part 2."""
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", path)]
