@@ -100,7 +100,7 @@ def test_long_curves_stay_small():
 def test_bars_beyond_the_most_are_summed_up_not_dropped():
     html = bars({f"name {index}": 10 for index in range(20)}, most=5)
     assert "16 others" in html
-    assert ">160 <" in html
+    assert ">160<" in html
 
 
 def test_the_terminal_sets_numbers_to_the_right_and_names_to_the_left():

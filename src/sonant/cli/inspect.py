@@ -78,22 +78,21 @@ def _write_page(arguments: argparse.Namespace, html: str) -> None:
 
 def in_words(summary: dict[str, Any], findings: Sequence[Found]) -> str:
     """The same for a terminal."""
+    from sonant.corpus.inspection.summary import split_table
     from sonant.reports.terminal import text_table
 
     parts = [_headline(summary)]
     if summary["splits"]:
-        columns = list(summary["splits"][0])
-        rows = [
-            [row.get(name, "") if name != "split" else row[name] or "(none)" for name in columns]
-            for row in summary["splits"]
-        ]
-        parts.append(text_table(columns, rows))
+        parts.append(text_table(*split_table(summary["splits"])))
     quantiles = {"seconds": summary["seconds"], "characters/second": summary["characters_per_second"]}
     rows = [[name, *values.values()] for name, values in quantiles.items() if values]
     if rows and summary["hours"]:
         parts.append(text_table(["", *summary["seconds"]], rows))
     if summary["labels"]:
-        parts.append(text_table(["label", "values", "missing"], [_label(*item) for item in summary["labels"].items()]))
+        rows = [_label(*item) for item in summary["labels"].items()]
+        parts.append(text_table(["label", "values", "missing"], rows, widest=100))
+    if summary["columns"]:
+        parts.append(f"Further columns, which --labels makes labels: {', '.join(summary['columns'])}")
     parts.append(_faults(findings))
     return "\n\n".join(parts)
 

@@ -165,7 +165,7 @@ def in_words(result: PrepareResult) -> str:
     known = "" if result.num_decoded or not result.hours else " (no recording had changed)"
     held = f"{result.hours:.2f} hours, {result.num_utterances:,} utterances"
     lines = [
-        f"{result.folder}: {held if result.hours else f'{result.num_utterances:,} documents'} ({splits}), "
+        f"{result.folder}: {held if result.hours else f'{result.num_utterances:,} pieces of text'} ({splits}), "
         f"in {result.seconds:.1f} s{known}"
     ]
     for title, counts in (("left out, see rejected.csv", result.rejected), ("warnings", result.warnings)):

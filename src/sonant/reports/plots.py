@@ -12,6 +12,7 @@ from sonant.reports.page import Block
 
 _WIDTH, _HEIGHT = 480, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 34
+_LONGEST_NAME, _REST = 34, "others"
 _MAX_POINTS = 600  # more cannot be seen, and pages stay small
 
 
@@ -42,20 +43,26 @@ def bars(counts: Mapping[str, float], *, most: int = 12, unit: str = "", is_orde
     ordered = list(counts.items()) if is_ordered else sorted(counts.items(), key=lambda item: -item[1])
     if len(ordered) > most:
         rest = sum(value for _, value in ordered[most - 1 :])
-        ordered = [*ordered[: most - 1], (f"{len(ordered) - most + 1} others", rest)]
+        ordered = [*ordered[: most - 1], (f"{len(ordered) - most + 1} {_REST}", rest)]
     if not ordered:
         return '<p class="note">none</p>'
     longest = max(value for _, value in ordered) or 1
-    parts, row = [], 22
-    for index, (name, value) in enumerate(ordered):
-        y, width = index * row, 250 * value / longest
-        shown = name if len(name) <= 22 else name[:21] + "…"
-        parts.append(
-            f'<text x="150" y="{y + 14}" text-anchor="end">{escape(shown)}<title>{escape(name)}</title></text>'
-        )
-        parts.append(f'<rect class="bar" x="158" y="{y + 3}" width="{max(width, 1):.1f}" height="14" rx="2"/>')
-        parts.append(f'<text class="value" x="{164 + width:.1f}" y="{y + 14}">{_short(value)} {escape(unit)}</text>')
+    row = 22
+    left = 7 * min(max(len(name) for name, _ in ordered), _LONGEST_NAME)
+    parts = [_lying_bar(*named, index * row, left, longest, unit) for index, named in enumerate(ordered)]
     return f'<svg viewBox="0 0 {_WIDTH} {len(ordered) * row}" role="img">{"".join(parts)}</svg>'
+
+
+def _lying_bar(name: str, value: float, y: int, left: int, longest: float, unit: str) -> str:
+    look = "bar rest" if name.endswith(f" {_REST}") else "bar"
+    told = f"{_short(value)} {unit}".rstrip()
+    width = max((_WIDTH - left - 20 - 7 * len(told)) * value / longest, 1)
+    shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    return (
+        f'<text x="{left}" y="{y + 14}" text-anchor="end">{escape(shown)}<title>{escape(name)}</title></text>'
+        f'<rect class="{look}" x="{left + 8}" y="{y + 3}" width="{width:.1f}" height="14" rx="2"/>'
+        f'<text class="value" x="{left + 14 + width:.1f}" y="{y + 14}">{escape(told)}</text>'
+    )
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, unit: str, is_log: bool = False) -> Block:

@@ -51,6 +51,15 @@ def test_a_table_that_was_corrected_needs_no_decoding(lay, prepared, open_prepar
     assert open_prepared()[5].speaker == "somebody else"
 
 
+def test_a_path_spelt_in_another_way_is_the_same_recording(lay, prepared, tmp_path, monkeypatch):
+    table = lay(4).table()
+    prepared(table)
+    manifest = (tmp_path / "corpus" / "manifest.parquet").read_bytes()
+    monkeypatch.chdir(tmp_path / "set")
+    assert prepared("table.csv").num_decoded == 0
+    assert (tmp_path / "corpus" / "manifest.parquet").read_bytes() == manifest
+
+
 def test_times_that_were_corrected_are_measured_anew(lay, prepared, open_prepared):
     laid = lay(6)
     laid.rows[1] |= {"start": "0.1", "end": "0.45", "text": "go on"}

@@ -136,7 +136,11 @@ CASES = [
     (_no_text, "empty-text", "'bad' has no text, while others have. Write"),
     (_same_id, "duplicated-id", "the id 'a3' is taken: "),
     (_same_sound, "duplicated-audio", "'bad' sounds exactly as 'a3' does ("),
-    (_fast_talker, "too-much-text", "'bad' has 47 characters in 0.50 s, 94 a second; 40 are the most. Correct"),
+    (
+        _fast_talker,
+        "too-much-text",
+        "'bad' has 47 characters in 0.50 s, 94 a second ('nobody can say as much as this in half a second'); 40",
+    ),
 ]
 
 
@@ -205,7 +209,11 @@ def test_damage_anywhere_in_a_recording_ends_in_words_and_never_in_a_traceback(l
     ("spoil", "rule", "says"),
     [
         (_clipped, "clipped-audio", "of the samples of 'bad' are at full scale. Record at a lower level."),
-        (lambda laid: laid.add("bad.wav", laid.speech(6), text="a"), "too-little-text", "0.167 a second; 0.2 are the"),
+        (
+            lambda laid: laid.add("bad.wav", laid.speech(6), text="a"),
+            "too-little-text",
+            "0.167 a second ('a'); 0.2 are the",
+        ),
         (lambda laid: laid.add("bad.wav", laid.speech(), text="so Öl"), "rare-character", "'Ö' ({line})"),
         (lambda laid: laid.add("bad.wav", laid.speech(), text=laid.rows[3]["text"]), "duplicated-text", "2 utterances"),
     ],

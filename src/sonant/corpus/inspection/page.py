@@ -11,19 +11,21 @@ import numpy as np
 from sonant.audio.waveform import read_waveform
 from sonant.base.errors import SonantError
 from sonant.corpus.inspection.findings import Found, by_rule
-from sonant.corpus.inspection.summary import characters_per_second
+from sonant.corpus.inspection.summary import characters_per_second, split_table
 from sonant.corpus.manifest import Corpus
-from sonant.reports.page import Block, Page, Ready, figures, player, section, side_by_side, table, titled
+from sonant.reports.page import Block, Page, Ready, figures, player, section, side_by_side, table, text, titled
 from sonant.reports.plots import bars, histogram
 
 _SECONDS_TO_HEAR = 6.0
 _MOST_TO_HEAR = 24  # 190 kB each
+_UNSEEN = {" ": "space", "\n": "end of line", "\t": "tab", "\u00a0": "no-break space"}
 
 
 def corpus_page(corpus: Corpus, summary: dict[str, Any], findings: Sequence[Found]) -> str:
     """HTML of the whole page."""
     page = Page(f"Corpus {corpus.folder}", _subtitle(summary))
-    page.add(section("At a glance", figures(_figures(summary))))
+    further = f"Further columns, which --labels makes labels: {', '.join(summary['columns'])}."
+    page.add(section("At a glance", figures(_figures(summary)), text(further) if summary["columns"] else ""))
     page.add(_splits(summary))
     page.add(_faults(findings))
     if len(corpus):
@@ -42,28 +44,22 @@ def faults_page(folder: str, findings: Sequence[Found]) -> str:
 
 
 def _subtitle(summary: dict[str, Any]) -> str:
-    parts = [f"{shown} {name}" for name, shown in list(_figures(summary).items())[:2]]
-    return ", ".join(parts + ([f"{summary['speakers']:,} speakers"] if summary["speakers"] else []))
+    return ", ".join(f"{shown} {name}" for name, shown in list(_figures(summary).items())[:2])
 
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     is_heard = summary["hours"] or not summary["documents"]
-    shown = {"hours": f"{summary['hours']:.2f}", "utterances": f"{summary['utterances']:,}"} if is_heard else {}
-    names = ("documents", "recordings", "speakers", "words", "characters")
-    shown |= {name: f"{summary[name]:,}" for name in names if summary[name]}
-    return shown
+    shown = {"hours": f"{summary['hours']:.2f}"} if is_heard else {}
+    names = ("utterances", "documents", "recordings", "speakers", "words", "characters")
+    return shown | {name if summary[name] != 1 else name[:-1]: f"{summary[name]:,}" for name in names if summary[name]}
 
 
 def _splits(summary: dict[str, Any]) -> Block:
     if not summary["splits"]:
         return ""
-    columns = list(summary["splits"][0])
-    rows = [
-        [row.get(name, "") if name != "split" else row[name] or "(none)" for name in columns]
-        for row in summary["splits"]
-    ]
+    columns, rows = split_table(summary["splits"])
     size, unit = ("hours", "h") if "hours" in columns else ("characters", "characters")
-    sizes = {row["split"] or "(none)": row.get(size, 0.0) for row in summary["splits"]}
+    sizes = {row["split"] or "(none)": round(row.get(size, 0.0), 3) for row in summary["splits"]}
     return section("Splits", side_by_side(table(columns, rows), bars(sizes, unit=unit, is_ordered=True)))
 
 
@@ -86,9 +82,9 @@ def _distributions(corpus: Corpus, summary: dict[str, Any]) -> Block:
         plots.append(titled("Characters a second", histogram(rates, unit="characters/second")))
     if "level" in corpus.table.column_names and summary["hours"]:
         levels = corpus.column("level").astype(np.float64)
-        plots.append(titled("Level", histogram(levels[np.isfinite(levels)], unit="dB below full scale")))
+        plots.append(titled("Level", histogram(levels[np.isfinite(levels)], unit="dB (0 is full scale)")))
     if summary["alphabet"]:
-        named = {f"‘{symbol}’" if symbol != " " else "space": count for symbol, count in summary["alphabet"].items()}
+        named = {_UNSEEN.get(symbol, f"‘{symbol}’"): count for symbol, count in summary["alphabet"].items()}
         plots.append(titled("Characters", bars(named, most=14)))
     if len(summary["sample_rates"]) > 1:
         plots.append(titled("Sample rates", bars({f"{rate} Hz": n for rate, n in summary["sample_rates"].items()})))
@@ -120,14 +116,15 @@ def _to_hear(findings: Sequence[Found]) -> Block:
 
 
 def _worst(findings: Sequence[Found], most: int) -> list[Found]:
-    """Errors before warnings, and some of every rule before many of one."""
+    """Errors before warnings, and some of every rule rather than many of one; those of a rule stand together."""
     seen: dict[str, int] = {}
     ranked = []
     for found in findings:
         if found.audio:
             seen[found.rule] = seen.get(found.rule, 0) + 1
             ranked.append((found.severity != "error", seen[found.rule], found))
-    return [found for _, _, found in sorted(ranked, key=lambda item: item[:2])[:most]]
+    chosen = sorted(ranked, key=lambda item: item[:2])[:most]
+    return [found for *_, found in sorted(chosen, key=lambda item: (item[0], item[2].rule))]
 
 
 def _sounds(findings: Iterable[Found]) -> Iterable[tuple[Found, Ready | str]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sonant.corpus.manifest import KINDS, Corpus
+from sonant.corpus.manifest import Corpus
 
 _QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
 
@@ -32,6 +32,7 @@ def summarize(corpus: Corpus) -> dict[str, Any]:
         "characters_per_second": quantiles(characters_per_second(corpus)),
         "sample_rates": counts(table["sample_rate"]),
         "labels": {name: label(corpus.column(name), kind) for name, kind in corpus.labels.items()},
+        "columns": further_columns(corpus),
         "alphabet": alphabet(table["text"]),
     }
 
@@ -51,13 +52,25 @@ def _split(part: Corpus, name: str | None) -> dict[str, Any]:
         texts = part.table["text"]
         characters = int(pc.sum(pc.utf8_length(texts)).as_py() or 0)
         return {"split": name, "documents": _num_documents(part.table), "characters": characters}
+    speakers = _num_distinct(part.table["speaker"])
     return {
         "split": name,
         "utterances": len(part),
         "hours": part.hours,
-        "speakers": _num_distinct(part.table["speaker"]),
+        **({"speakers": speakers} if speakers else {}),
         "median seconds": float(np.median(part.seconds)),
     }
+
+
+def split_table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """What `splits` gave, as columns and cells to be shown."""
+    columns = list(dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row))
+    shown = [{**row, "split": row["split"] or "(none)"} for row in rows]
+    return columns, [[_cell(row.get(name, "")) for name in columns] for row in shown]
+
+
+def _cell(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def characters_per_second(corpus: Corpus) -> np.ndarray:
@@ -106,16 +119,22 @@ def alphabet(texts: Any) -> dict[str, int]:
     return dict(found.most_common())
 
 
+def further_columns(corpus: Corpus) -> list[str]:
+    """Those of the source that are neither labels nor anything that a manifest knows."""
+    ours = {"document", "part"} if corpus.table["audio"].null_count else set()
+    return [name for name in corpus.description.get("columns", {}) if name not in ours]
+
+
 def _recordings(table: pa.Table) -> Any:
     return table["audio"].drop_null()
 
 
 def _num_documents(table: pa.Table) -> int:
-    """Rows without sound; the parts that a long document was cut into count as one."""
-    is_text = pc.is_null(table["audio"])
-    if "part" in table.column_names and table["part"].type == KINDS["number"]:
-        is_text = pc.and_(is_text, pc.less_equal(pc.fill_null(table["part"], 1), 1))
-    return int(pc.sum(is_text).as_py() or 0)
+    """Rows without sound; the parts of a long document count as one, in every split that holds some of them."""
+    texts = table.filter(pc.is_null(table["audio"]))
+    if "part" not in table.column_names or "document" not in table.column_names:
+        return int(texts.num_rows)
+    return _num_distinct(pc.coalesce(texts["document"], texts["id"]))
 
 
 def _num_distinct(column: Any) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -74,8 +75,9 @@ class Task(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Names a recording and the stretches that are asked of it."""
-        return f"{stable_hash(self.audio, self.sample_rate, *self.spans):016x}"
+        """Names a recording and the stretches that are asked of it, from wherever it is prepared."""
+        audio = self.audio if storage.is_remote(self.audio) else os.path.abspath(self.audio)
+        return f"{stable_hash(audio, self.sample_rate, *self.spans):016x}"
 
 
 def positions(span: Span, sample_rate: int) -> tuple[int, float]:

@@ -109,10 +109,15 @@ def text_faults(utterance: Utterance, seconds: float, limits: Limits) -> Iterato
     if not text or utterance.audio is None or seconds <= 0:
         return
     pace = len(text) / seconds
-    found = f"'{utterance.id}' has {len(text)} characters in {seconds:.2f} s, {pace:.3g} a second"
+    found = f"'{utterance.id}' has {len(text)} characters in {seconds:.2f} s, {pace:.3g} a second ({shortened(text)})"
     if pace > limits.max_characters_per_second:
         said = f"{found}; {limits.max_characters_per_second:g} are the most."
         yield Fault("too-much-text", said, "Correct its text or its times: they do not belong together.")
     elif pace < limits.min_characters_per_second:
         said = f"{found}; {limits.min_characters_per_second:g} are the least."
         yield Fault("too-little-text", said, "Cut the utterance where nobody speaks, or complete its text.")
+
+
+def shortened(text: str) -> str:
+    """A text as errors cite it."""
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}…'"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from sonant.corpus.preparation.config import PrepareConfig
 from sonant.corpus.preparation.draft import Draft
+from sonant.corpus.preparation.judge import shortened
 from sonant.corpus.preparation.rules import new_finding
-from sonant.corpus.preparation.whole import Placed, shortened
+from sonant.corpus.preparation.whole import Placed
 
 _MEND = "Split by speaker (--split-by speaker), or allow it: severities.speaker-in-two-splits: warning."
 
@@ -21,6 +22,18 @@ def judge_splits(draft: Draft, config: PrepareConfig, by: str) -> None:
     draft.reject()
     draft.add_judged(_shared_texts(draft), config.severities)
     draft.add_judged(_outside(draft), config.severities)
+    if by == "hash" and config.splits.by == "auto":
+        draft.add_judged(_nameless(draft), config.severities)
+
+
+def _nameless(draft: Draft) -> Iterator[Placed]:
+    """Who is not named cannot be kept out of a test; whoever asks for a split by hash knows that."""
+    query = "SELECT count(speaker), count(audio), place FROM draft.rows WHERE NOT rejected HAVING min(position)"
+    for num_speakers, num_heard, place in draft.select(query):
+        if num_heard and not num_speakers:
+            problem = "no utterance names its speaker, so that one voice may be in training and in a test."
+            action = "Name the column (--columns speaker=…) or the part of the path (--pattern {speaker}_{take})."
+            yield None, new_finding("unknown-speakers", place, problem, action)
 
 
 def _splits_of_speakers(draft: Draft) -> dict[str, Counter[str]]:

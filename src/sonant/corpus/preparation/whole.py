@@ -12,6 +12,7 @@ from typing import Any
 
 from sonant.corpus.preparation.config import PrepareConfig
 from sonant.corpus.preparation.draft import Draft
+from sonant.corpus.preparation.judge import shortened
 from sonant.corpus.preparation.rules import new_finding
 from sonant.corpus.utterance import Finding
 
@@ -25,7 +26,7 @@ def judge_whole(draft: Draft, config: PrepareConfig) -> None:
     for look in (_missing_texts, _repeated_ids, _repeated_sounds):
         draft.add_judged(look(draft), config.severities)
         draft.reject()
-    for look in (_repeated_texts, _mixed_labels):
+    for look in (_repeated_texts, _mixed_labels, _spelt_differently):
         draft.add_judged(look(draft), config.severities)
     for column, rule in (("sample_rate", "sample-rate-surprise"), ("num_channels", "channel-surprise")):
         draft.add_judged(_surprises(draft, column, rule, config.limits.surprise_share), config.severities)
@@ -102,6 +103,23 @@ def _mixed_labels(draft: Draft) -> Iterator[Placed]:
                 yield None, new_finding("mixed-labels", _first_place(draft), problem, action)
 
 
+def _spelt_differently(draft: Draft) -> Iterator[Placed]:
+    """Values of a label that only case and spaces tell apart: each would become a class of its own."""
+    query = (
+        "SELECT key, value, count(*), min(position) FROM draft.rows, json_each(draft.rows.labels) "
+        "WHERE NOT rejected AND type = 'text' GROUP BY key, value ORDER BY key, 3 DESC, 4"
+    )
+    spellings: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
+    for name, value, count, position in draft.select(query):
+        spellings.setdefault((name, "".join(value.casefold().split())), []).append((value, count, position))
+    for (name, _), values in spellings.items():
+        if len(values) > 1:
+            (place,) = next(draft.select("SELECT place FROM draft.rows WHERE position = ?", values[-1][2]))
+            shown = " and ".join(f"'{value}' {count:,} times" for value, count, _ in values)
+            problem = f"'{name}' is {shown}: they will be different classes."
+            yield None, new_finding("label-spelling", place, problem, "Write them alike.")
+
+
 def _surprises(draft: Draft, column: str, rule: str, share: float) -> Iterator[Placed]:
     query = (
         f"SELECT {column}, count(*), min(position), place FROM draft.rows WHERE NOT rejected AND {column} IS NOT NULL "
@@ -137,7 +155,3 @@ def _rare_characters(draft: Draft, fewest: int) -> Iterator[Placed]:
 
 def _first_place(draft: Draft) -> str:
     return next((str(place) for (place,) in draft.select("SELECT place FROM draft.rows ORDER BY position LIMIT 1")), "")
-
-
-def shortened(text: str) -> str:
-    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}…'"

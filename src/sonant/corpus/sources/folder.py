@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -24,6 +24,7 @@ from sonant.corpus.sources.pattern import path_pattern
 from sonant.corpus.sources.tables.cells import CellError, present
 from sonant.corpus.sources.tables.columns import extra_name
 from sonant.corpus.sources.tables.labels import Labels
+from sonant.corpus.sources.tables.rows import is_table
 from sonant.corpus.sources.tables.utterances import channel_of, one_line
 from sonant.corpus.utterance import Finding, Utterance
 
@@ -88,6 +89,7 @@ class _Reading:
             else:
                 yield from self._utterance(recording, recording.facts)
             seen.add(recording.path)
+        yield from self._unread_tables(seen)
 
     def _recordings(self) -> Iterator[_Recording]:
         for audio in filter(is_audio, self.files):
@@ -147,6 +149,16 @@ class _Reading:
             )
         except CellError as error:
             yield error.finding(recording.audio, id)
+
+    def _unread_tables(self, recordings: Collection[str]) -> Iterator[Finding]:
+        """Tables at the top of the folder; whoever joins one has seen the others."""
+        for path in self.files if not self.options.annotations else ():
+            name = path[len(self.folder) :].lstrip("/")
+            is_of_one = "/" in name or os.path.splitext(name)[0] in recordings
+            if not is_of_one and (is_table(name) or name.casefold().endswith(".json")):
+                problem = "this table was not read."
+                action = f"If it tells of the recordings, join it: --annotations {name}, or {name}@speaker."
+                yield Finding(rule="unread-table", place=path, problem=problem, action=action, is_error=False)
 
     def _split(self, path: str, said: str | None) -> str | None:
         if self.options.split or said:
