@@ -234,17 +234,19 @@ def test_what_may_be_meant_so_is_told_and_kept(lay, prepared, listed, spoil, rul
 @pytest.mark.parametrize(
     ("rule", "says"),
     [
-        ("sample-rate", "1 of 31 utterances have 16000 Hz, most have 8000 Hz"),
-        ("channel", "1 of 31 utterances have 2 channels, most have 1 channels"),
+        ("sample-rate-surprise", "1 of 31 utterances have 16000 Hz, most have 8000 Hz"),
+        ("channel-surprise", "1 of 31 utterances have 2 channels, most have 1 channels"),
     ],
 )
 def test_one_recording_of_another_kind_is_told_with_its_line(lay, prepared, listed, rule, says):
     laid = lay(30)
     samples = laid.speech(1.0)
-    laid.write("bad.wav", *((samples, 16000) if rule == "sample-rate" else (np.stack([samples, samples / 2], 1),)))
+    laid.write(
+        "bad.wav", *((samples, 16000) if rule == "sample-rate-surprise" else (np.stack([samples, samples / 2], 1),))
+    )
     laid.add("bad.wav")
-    assert prepared(laid.table()).warnings[f"{rule}-surprise"] == 1
-    (found,) = (line for line in listed("findings.csv") if line["rule"] == f"{rule}-surprise")
+    assert prepared(laid.table()).warnings[rule] == 1
+    (found,) = (line for line in listed("findings.csv") if line["rule"] == rule)
     assert says in found["problem"]
     assert found["place"].endswith("table.csv:32")
 

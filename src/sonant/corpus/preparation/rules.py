@@ -34,7 +34,7 @@ RULES: dict[str, Rule] = {
     "unread-tier": Rule("warning", "Tiers that hold text are read."),
     "bad-channel": Rule("error", "A channel is a number or a side.", is_fixed=True),
     "contradicting-speakers": Rule("error", "Files agree on who speaks.", is_fixed=True),
-    "overlapping-times": Rule("error", "One speaker says one thing at a time."),
+    "overlapping-times": Rule("warning", "One speaker says one thing at a time."),
     "missing-annotation": Rule("warning", "Tables of annotations speak of every utterance."),
     "unused-annotation": Rule("warning", "Tables of annotations speak of nothing else."),
     "guessed-encoding": Rule("warning", "Text files are UTF-8, or their encoding is named."),
