@@ -8,13 +8,12 @@ from __future__ import annotations
 import io
 import os
 import stat
-import tempfile
 from functools import cached_property
 from typing import Any, Protocol
 
 from sonant.base import storage
 from sonant.base.errors import AudioError, StorageError
-from sonant.base.remote import file_system
+from sonant.base.remote import open_seekable
 
 _FIRST_FETCH, _LAST_FETCH = 1 << 18, 1 << 23  # bytes asked of a bucket at once; grows while it is read in order
 _KEPT_FETCHES = 3  # the head, the tail and the middle: what opening a compressed recording jumps between
@@ -141,11 +140,8 @@ class RemoteFile:
     def __init__(self, location: str) -> None:
         self.location = location
         with storage.storage_errors(location):
-            system, path = file_system(location)
             # Without a cache of its own: s3fs would fetch 50 MB for a segment of one second.
-            self._file = system.open(path, "rb", cache_type="none")
-            if not self._file.seekable():  # a web server that cannot send ranges: take it all, once
-                self._file = _downloaded(self._file)
+            self._file = open_seekable(location, cache_type="none")
             self.size = self._file.seek(0, os.SEEK_END)
         self._fetched: list[tuple[int, bytes]] = []
         self._step = _FIRST_FETCH
@@ -179,14 +175,6 @@ class RemoteFile:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _downloaded(stream: Any) -> Any:
-    whole = tempfile.TemporaryFile()  # noqa: SIM115 closed by RemoteFile.close
-    while block := stream.read(_LAST_FETCH):
-        whole.write(block)
-    stream.close()
-    return whole
 
 
 def open_bytes(location: str) -> LocalFile | RemoteFile:

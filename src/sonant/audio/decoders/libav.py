@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sonant.audio.decoders import ogg
 from sonant.audio.decoders.decoder import NotReadableError, RecordingInfo
 from sonant.audio.streams import Bytes, Stream
 from sonant.base.errors import AudioError, DependencyError
@@ -83,6 +84,8 @@ class LibavDecoder:
         return np.concatenate(parts)
 
     def check_end(self) -> None:
+        if self._kind == "ogg":
+            ogg.refuse_cut(self._content, self._where)
         if self.info.num_samples is not None or not self._states_duration or self._container.streams.video:
             return
         seconds, stated = self._position / self.info.sample_rate, (self._container.duration or 0) / 1e6

@@ -110,8 +110,8 @@ class LibsndfileDecoder:
         return samples
 
     def check_end(self) -> None:
-        if self._kind == "ogg" and ogg.ends_inside_a_page(self._content):
-            raise AudioError(self._where, "it was cut short: its last page is not whole.", "Copy or record it again.")
+        if self._kind == "ogg":
+            ogg.refuse_cut(self._content, self._where)
 
     def close(self) -> None:
         self._file.close()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sonant.audio.streams import Bytes
+from sonant.base.errors import AudioError
 
 _LARGEST_PAGE = 27 + 255 + 255 * 255
 _BEGINS_STREAM = 2
@@ -21,10 +22,11 @@ class _Page:
     position: int  # samples up to the end of its last whole packet; -1: no packet ends in it
 
 
-def ends_inside_a_page(content: Bytes) -> bool:
-    """True where the file was cut: its last page promises more bytes than follow."""
+def refuse_cut(content: Bytes, where: str) -> None:
+    """Refuses a file whose last page promises more bytes than follow."""
     last = _last_page(content)
-    return last is None or last.end > content.size
+    if last is None or last.end > content.size:
+        raise AudioError(where, "it was cut short: its last page is not whole.", "Copy or record it again.")
 
 
 def is_chained(content: Bytes) -> bool:
