@@ -1,0 +1,1 @@
+"""Parts of models that know no task: convolution, attention, quantizers, dropout."""

@@ -1,0 +1,1 @@
+"""Architectures: one file each, its config first; every encoder answers to one interface."""
