@@ -73,8 +73,11 @@ def entries(folder: str) -> list[str]:
             if not storage.is_remote(folder):
                 with os.scandir(folder) as found:
                     return sorted(entry.name + "/" * entry.is_dir() for entry in found)
+            if _is_web(folder):
+                return []  # nothing there tells what a folder holds
             system, path = storage.file_system(folder)
-            listed = system.ls(path, detail=True)
+            # A file, and the marker of an empty folder, are listed as themselves.
+            listed = [one for one in system.ls(path, detail=True) if one["name"].strip("/") != path.strip("/")]
             return sorted(basename(one["name"]) + "/" * (one["type"] == "directory") for one in listed)
         except (FileNotFoundError, NotADirectoryError, ValueError):  # a zero byte in a name is a ValueError
             return []

@@ -79,13 +79,13 @@ def read_tables(tables: Mapping[str, str], folder: str, options: SourceOptions) 
 
 
 def read_opened(
-    opened: Sequence[tuple[Table, Meaning, str]], folder: str, options: SourceOptions
+    opened: Sequence[tuple[Table, Meaning, str]], folder: str, options: SourceOptions, also: Sequence[str] = ()
 ) -> Iterator[Utterance | Finding]:
-    """The rows of tables whose columns are understood, each table with the split of its rows."""
+    """The rows of understood tables, each with the split of its rows; recordings are looked for in `also` too."""
     labels = Labels(dict.fromkeys(name for _, meaning, _ in opened for name in meaning.labels), options)
     further = [Further(meaning.extra, options.missing) for _, meaning, _ in opened]
     are_grouped = [survey(one[0], one[1], labels, more) for one, more in zip(opened, further, strict=True)]
-    finder = AudioFinder(folder)
+    finder = AudioFinder(folder, also)
     for (table, meaning, split), more, is_grouped in zip(opened, further, are_grouped, strict=True):
         yield from table.findings
         reader = TableReader(table, meaning, options.split or split, labels, more, finder, options)

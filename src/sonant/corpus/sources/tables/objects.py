@@ -30,11 +30,14 @@ def open_objects(text: Text) -> Table:
 
 def _is_by_line(text: Text) -> bool:
     """Whether the first line that says anything is an object by itself, and not one that holds all the others."""
-    first = next((line for line in text if line.strip()), "")
+    first = next((line.strip() for line in text if line.strip()), "")
     try:
         value = json.loads(first)
     except ValueError:
-        return text.location.casefold().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+        if first.startswith("["):
+            return False
+        is_closed = first.startswith("{") and first.endswith("}")
+        return is_closed or text.location.casefold().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     return isinstance(value, dict) and not (value and all(isinstance(one, dict) for one in value.values()))
 
 
