@@ -152,7 +152,7 @@ class SmallObjective:
     """Squared errors over frames, and the error of each utterance's last frame over utterances."""
 
     watches = (
-        Watch(figure="spread", below=1e-3, for_steps=20, says="all answers are the same.", action="Lower the rate."),
+        Watch(figure="spread", below=0.05, for_steps=20, says="all answers are the same.", action="Lower the rate."),
     )
 
     def counts(self, batch: Sequences) -> dict[str, float]:

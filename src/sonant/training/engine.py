@@ -42,6 +42,7 @@ class Engine:
         self.world: int = self.accelerator.num_processes
         self._learner: nn.Module | None = None
         if config.precision == "fp16" and self.device.type == "cpu":
+            self.close()
             problem = "fp16 on a processor is some hundred times slower than fp32."
             raise ConfigError("precision", problem, "Choose bf16 or fp32.")
         if self.device.type == "cpu":

@@ -19,12 +19,9 @@ class Figures:
         self.sums: dict[str, tuple[float, float]] = {}
         self._pending: list[tuple[str, Tensor | float, Tensor | float]] = []
 
-    def add(self, means: Mapping[str, Mean]) -> None:
-        for name, mean in means.items():
-            self.add_one(name, mean.total, mean.count)
-
-    def add_one(self, name: str, total: Tensor | float, count: Tensor | float = 1.0) -> None:
-        self._pending.append((name, total, count))
+    def add(self, *found: Mapping[str, Mean]) -> None:
+        for means in found:
+            self._pending += [(name, mean.total, mean.count) for name, mean in means.items()]
         if len(self._pending) >= _MOST_PENDING:
             self._sum_up()
 

@@ -70,7 +70,9 @@ def schedule(config: ScheduleConfig, total_steps: int | None) -> Factor:
 
     def factor(step: int) -> float:
         if step < warmup:
-            return config.start + (1 - config.start) * (step + 1) / warmup
+            share = (step + 1) / warmup
+            share = 0.5 * (1 - math.cos(math.pi * share)) if config.kind == "one_cycle" else share
+            return config.start + (1 - config.start) * share
         return decay(step)
 
     return factor

@@ -38,6 +38,11 @@ class Selection:
         self.averaging = Averaging(run.path("averages"), config.average, config.best)
         self.validated_step = 0
 
+    def moved(self) -> None:
+        """The weights have changed: so does their average."""
+        if self.ema:
+            self.ema.update()
+
     def validate(self, step: int) -> None:
         """Measures the weights of this step, once; the best become the bundle."""
         if self.parts.validate is None or self.validated_step == step:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from sonant.batches.report import EpochReport
+from sonant.objectives.loss import Mean
 from sonant.training.config import TrainerConfig
 from sonant.training.console import Console
 from sonant.training.engine import Engine
@@ -84,24 +85,23 @@ class Trainer:
         self.is_stopping = counts.pop("/stop") > 0
         self.model.train()
         self.optimizer.zero()
+        seen = []
         for number, batch in enumerate(step):
             is_last = number == len(step) - 1
             # By everything seen in the step on every rank: a short batch must not weigh as a long one.
             loss, figures = self.engine.learn(batch, own[number], counts, self.step, is_last=is_last)
-            self.figures.add(figures)
-            self.figures.add_one("loss", loss, float(is_last and self.engine.is_main))
+            seen.append({**figures, "loss": Mean(loss, float(is_last and self.engine.is_main))})
             self.journal.pace.count(batch.tally())
         norm = self.engine.gradient_norm(self.optimizer)
-        if is_finite := bool(norm.isfinite()):
+        is_finite = bool(norm.isfinite())
+        if is_finite:
             self.engine.clip(self.optimizer, norm)
             self.optimizer.set_rate(self._rate(self.step))
-            self.figures.add_one("gradient_norm", norm)
         self.engine.update(self.optimizer, is_finite=is_finite)
-        if is_finite and self.selection.ema:
-            self.selection.ema.update()
+        if is_finite:
+            self.selection.moved()
+            self.figures.add(*seen, {"gradient_norm": Mean(norm)})
         self.step += 1
-        if not is_finite:
-            self.figures.clear()
         if not self.guard.saw(is_finite=is_finite):
             self._skipped(step)
 
