@@ -107,6 +107,8 @@ class _File:
         left, (said,) = self.content.size - end, self.unpack(order + "I", 4)
         if left < 16 or (left < 4096 and abs(said + 8 - end) <= 1):  # the header agrees with itself: this is padding
             return False
+        if abs(said + 8 - self.content.size) <= 1 and not any(self.content.read_at(end, 16)):  # and so are zeros in it
+            return False
         follows = [self.unpack(order + "4sI", start) for start in (end, end + 1)]
         is_chunk = any(re.fullmatch(rb"[ -~]{4}", name) and size <= left for name, size in follows)
         is_tag_of_players = left == 128 and self.content.read_at(end, 3) == b"TAG"

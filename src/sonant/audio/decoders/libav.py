@@ -189,8 +189,7 @@ class LibavDecoder:
 
     @contextmanager
     def _faults(self, what: str) -> Iterator[None]:
-        import av
-
+        av = _library(self._kind)
         try:
             yield
         except av.error.FFmpegError as error:
@@ -201,12 +200,16 @@ class LibavDecoder:
             raise AudioError(self._where, f"{what}{where}: {said}.", _RECOPY) from error
 
 
-def _open_container(content: Bytes, kind: str) -> Any:
+def _library(kind: str) -> Any:
     try:
         import av
     except ImportError as error:
-        raise DependencyError.for_extra("av", "formats", f"reading {kind} recordings") from error
-    container = av.open(Stream(content), mode="r", metadata_errors="ignore")
+        raise DependencyError.for_extra("av", "formats", f"Reading {kind} recordings") from error
+    return av
+
+
+def _open_container(content: Bytes, kind: str) -> Any:
+    container = _library(kind).open(Stream(content), mode="r", metadata_errors="ignore")
     for stream in container.streams.audio:
         if stream.codec_context is not None:
             stream.codec_context.thread_count = 1  # one process reads one recording; there are enough processes

@@ -11,6 +11,7 @@ from sonant.base.errors import AudioError
 
 _LARGEST_PAGE = 27 + 255 + 255 * 255
 _BEGINS_STREAM = 2
+_UNKNOWN = -1  # the stream of a page whose header is cut
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def is_chained(content: Bytes) -> bool:
         if not page.flags & _BEGINS_STREAM:
             break
         first_streams.add(page.stream)
-    last = _last_page(content)
+    last = next((page for page in _pages_from_the_end(content) if page.stream != _UNKNOWN), None)
     return last is not None and bool(first_streams) and last.stream not in first_streams
 
 
@@ -65,7 +66,7 @@ def _page(content: Bytes, start: int) -> _Page | None:
     if not head.startswith(b"OggS"):
         return None
     if len(head) < 27 or len(head) < 27 + head[26]:
-        return _Page(start, 0, -1, content.size + 1, -1)
+        return _Page(start, 0, _UNKNOWN, content.size + 1, -1)
     flags, position, stream, num_segments = struct.unpack_from("<5xBqI8xB", head)
     end = start + 27 + num_segments + sum(head[27 : 27 + num_segments])
     return _Page(start, flags, stream, end, position)
