@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from sonant.audio.address import Address
 from sonant.base import storage
-from sonant.base.errors import ManifestError, UsageError
+from sonant.base.errors import AbsentError, ManifestError, UsageError
 from sonant.base.names import suggestion
 from sonant.corpus.splits.files import Splits, load_splits
 from sonant.corpus.utterance import Utterance
@@ -106,6 +106,8 @@ def _read_description(folder: str) -> dict[str, Any]:
     where = storage.join(folder, DESCRIPTION)
     try:
         description: dict[str, Any] = json.loads(storage.read_bytes(where))
+    except AbsentError as error:
+        raise ManifestError(where, f"it is missing beside {MANIFEST}.", "Run `sonant prepare` again.") from error
     except ValueError as error:
         raise ManifestError(where, f"this is not JSON: {error}.", "Run `sonant prepare` again.") from error
     if description.get("format") != FORMAT_VERSION:
