@@ -38,7 +38,7 @@ def block_size(asked: int | None, tokenizer_limit: int | None, max_positions: in
 
 def _by_default(tokenizer_limit: int | None, max_positions: int | None) -> BlockSize:
     positions = USUAL if max_positions is None else max_positions
-    if tokenizer_limit is not None and (tokenizer_limit <= positions or positions <= 0 and tokenizer_limit <= USUAL):
+    if tokenizer_limit is not None and tokenizer_limit <= positions:
         return BlockSize(tokenizer_limit, [])
     size = min(USUAL, positions) if positions > 0 else USUAL
     if tokenizer_limit is None:

@@ -34,7 +34,10 @@ class Piece(NamedTuple):
 class Rows(Protocol):
     """The rows of an epoch."""
 
-    sizes: np.ndarray  # (R,) tokens of each
+    @property
+    def sizes(self) -> np.ndarray:
+        """(R,) tokens of each."""
+        ...
 
     def pieces(self, row: int) -> Sequence[Piece]: ...
 
@@ -50,9 +53,7 @@ def rows_of(spans: Spans, block_size: int, packing: Packing, *, seed: int, epoch
     return _Packed(pieces, _filled(pieces, block_size + 1, order))
 
 
-def _drawn(
-    spans: Spans, block_size: int, seed: int, epoch: int, is_shuffled: bool
-) -> tuple[np.ndarray, int]:
+def _drawn(spans: Spans, block_size: int, seed: int, epoch: int, is_shuffled: bool) -> tuple[np.ndarray, int]:
     """The order of documents, and how long the first row is."""
     if not is_shuffled:
         return np.arange(len(spans)), block_size
@@ -108,9 +109,7 @@ class _Packed:
 def _cut(spans: Spans, block_size: int) -> list[Piece]:
     """Documents, those longer than a row in several pieces, each beginning with the last token of the one before."""
     pieces = []
-    for document, start, end in zip(
-        spans.documents.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True
-    ):
+    for document, start, end in zip(spans.documents.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True):
         firsts = range(start, max(end - 1, start + 1), block_size)
         pieces += [Piece(document, first, min(first + block_size + 1, end)) for first in firsts]
     return pieces

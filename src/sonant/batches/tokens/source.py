@@ -124,5 +124,3 @@ class TokenSource:
             world=self.world,
             group=self.group,
         )
-
-

@@ -1,8 +1,8 @@
 """Which stretches of a token file are learnt from and which are kept for validation: no token lies in both.
 
-    train, validation = shared_out(file, ShareConfig(share=0.05))     # by whole documents
-    spans = of_split(file, "train")                                   # as the corpus was split
-    spans.first(100_000)                                              # a limit
+train, validation = shared_out(file, ShareConfig(share=0.05))     # by whole documents
+spans = of_split(file, "train")                                   # as the corpus was split
+spans.first(100_000)                                              # a limit
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Spans:
 
     @property
     def lengths(self) -> np.ndarray:
-        return self.ends - self.starts
+        lengths: np.ndarray = self.ends - self.starts
+        return lengths
 
     @property
     def num_tokens(self) -> int:
@@ -109,7 +110,7 @@ def _chosen(spans: Spans, config: ShareConfig) -> np.ndarray:
 
 
 def _tail(spans: Spans, share: float) -> tuple[Spans, Spans]:
-    """Cuts the running text at one place, as it would be cut with its separators left out of account."""
+    """Cuts the running text at one place."""
     cut = int(spans.num_tokens * (1 - share))
     train = spans.first(cut)
     last = len(train) - 1
@@ -117,8 +118,3 @@ def _tail(spans: Spans, share: float) -> tuple[Spans, Spans]:
     starts[0] = train.ends[-1]
     rest = Spans(spans.file, spans.documents[last:], starts, spans.ends[last:])
     return train, rest.where(rest.lengths > 0)
-
-
-def length_in(spans: Spans, name: str) -> int:
-    """Sum of a column of documents (characters, bytes, words, unknown); only for whole documents exact."""
-    return int(spans.file.column(name)[spans.documents].sum())

@@ -1,0 +1,76 @@
+"""Parts of `transformers` networks that a processor does faster in another way; what they compute stays the same.
+
+A dropout draws one number for every element and waits for the generator; `gelu_new` is written as eight passes over
+memory; attention with dropout leaves its fast kernel and keeps several copies of all weights of attention.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sonant.layers.dropout import dropout as drop
+
+ATTENTION = "sonant"  # what a config calls the attention below
+
+
+class _Dropout(nn.Dropout):
+    def forward(self, x: Tensor) -> Tensor:
+        return drop(x, self.p) if self.training else x
+
+
+def with_faster_parts(network: nn.Module) -> None:
+    """Exchanges them in place; no weight has another name afterwards."""
+    from transformers.activations import NewGELUActivation
+
+    for module in network.modules():
+        for name, part in module.named_children():
+            if type(part) is nn.Dropout:
+                part.__class__ = _Dropout
+            elif isinstance(part, NewGELUActivation):
+                setattr(module, name, nn.GELU(approximate="tanh"))
+    _register()
+    network.set_attn_implementation(ATTENTION)  # type: ignore[operator]
+
+
+def _register() -> None:
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+    AttentionInterface.register(ATTENTION, attend)
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+def attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """Maps (B, H, T, C) to (B, T, H, C), as `transformers` asks its kinds of attention."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    if dropout == 0.0 or query.device.type != "cpu":
+        found: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others
+        )
+        return found
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return _with_dropout(query * scale, key, value, attention_mask, dropout).transpose(1, 2), None
+
+
+def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, chance: float) -> Tensor:
+    similarities = query @ key.transpose(2, 3)  # (B, H, T, T)
+    if mask is None:
+        mask = torch.ones(similarities.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    similarities = similarities.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else similarities + mask
+    return drop(similarities.softmax(dim=-1), chance) @ value
