@@ -7,9 +7,13 @@ each, and a place that cannot be reached at all is found out within seconds.
 from __future__ import annotations
 
 import functools
+import http.client
 import os
+import shutil
 import socket
-from typing import Any
+import tempfile
+import urllib.request
+from typing import IO, Any
 from urllib.parse import urlparse
 
 from sonant.base.errors import AbsentError, DependencyError, StorageError
@@ -21,6 +25,8 @@ _LOGIN = {
     "gs": "Log in with: gcloud auth application-default login",
 }
 _SECONDS_TO_ANSWER = 5.0
+_ANSWERS: dict[tuple[str, str], bool] = {}  # whether a server gives parts of files
+_KEPT_IN_MEMORY = 1 << 23  # bytes of a file that had to be fetched whole
 
 
 def file_system(location: str) -> tuple[Any, str]:
@@ -46,6 +52,38 @@ def file_system(location: str) -> tuple[Any, str]:
         except OSError as error:
             raise _unreachable(location) from error
     return system, path
+
+
+def open_seekable(location: str, **how: Any) -> IO[bytes]:
+    """A file behind a URI, fetched in parts; from a web server that sends files only whole it is fetched whole."""
+    system, path = file_system(location)
+    if gives_ranges(location):
+        file: Any = system.open(path, "rb", **how)
+        if file.size is not None:
+            return file  # type: ignore[no-any-return]
+        file.close()
+    whole: Any = tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY)  # noqa: SIM115 its reader closes it
+    with system.open(path, "rb", block_size=0) as stream:
+        shutil.copyfileobj(stream, whole, 1 << 20)
+    whole.seek(0)
+    return whole  # type: ignore[no-any-return]
+
+
+def gives_ranges(location: str) -> bool:
+    """Whether parts of a file can be asked for: always, but for some web servers."""
+    parsed = urlparse(location)
+    return parsed.scheme not in ("http", "https") or _gives_ranges(parsed.scheme, parsed.netloc, location)
+
+
+def _gives_ranges(scheme: str, server: str, location: str) -> bool:
+    if (scheme, server) not in _ANSWERS:
+        request = urllib.request.Request(location, headers={"Range": "bytes=0-0"})
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS_TO_ANSWER) as answer:
+                _ANSWERS[scheme, server] = answer.status == 206
+        except (OSError, http.client.HTTPException):
+            return True  # an empty file has no parts; what else is wrong, whoever reads will be told
+    return _ANSWERS[scheme, server]
 
 
 def is_of_storage(error: BaseException) -> bool:

@@ -96,8 +96,7 @@ def open_binary(location: str) -> Iterator[IO[bytes]]:
             with open(location, "rb") as file:
                 yield file
             return
-        system, path = file_system(location)
-        with system.open(path, "rb") as file:
+        with remote.open_seekable(location) as file:
             yield file
 
 

@@ -44,11 +44,24 @@ def open_source(location: str, options: SourceOptions | None = None) -> Source:
     location = _local_path(location)
     name = options.format or recognise(location, options.annotations)
     source = source_type(name)
+    if _is_wrapped(location, name):  # the format is that of what lies in the archive
+        source = source_type("archive")
     _refuse_unused(source, options)
-    if options.annotations:
+    if options.annotations and source.name != "archive":  # which joins them itself
         return AnnotatedSource(source, location, options)
     opened: Source = source(location, options)
     return opened
+
+
+def _is_wrapped(location: str, name: str) -> bool:
+    """Whether a location is an archive although another layout was told."""
+    is_file = not storage.is_remote(location) and not os.path.isdir(location)
+    wraps = (
+        name != "archive"
+        and (is_file or storage.is_remote(location))
+        and source_type("archive").recognises(location, [])
+    )
+    return wraps and not source_type(name).recognises(location, [])
 
 
 def source_type(name: str) -> Any:
