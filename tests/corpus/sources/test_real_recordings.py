@@ -43,3 +43,19 @@ def test_scores_beside_a_kaldi_folder(shared, read, labels):
     assert not [one for one in findings if one.is_error]
     assert {tuple(one.labels) for one in utterances} == {labels}
     assert all(0 <= one.labels["accuracy"] <= 10 for one in utterances)
+
+
+@pytest.mark.parametrize(
+    ("folder", "count", "speakers", "facts"),
+    [("speechocean762/train", 2500, 125, {"age", "gender"}), ("iban/train", 1096, 17, set())],
+)
+def test_kaldi_folders(shared, read, folder, count, speakers, facts):
+    utterances, findings = read(f"{shared}/data/{folder}")
+    assert (len(utterances), len({one.speaker for one in utterances}), findings) == (count, speakers, [])
+    assert {one.split for one in utterances} == {"train"}
+    assert all(one.text and set(one.extra) == facts for one in utterances)
+
+
+def test_a_folder_of_kaldi_folders(shared, read):
+    utterances, findings = read(f"{shared}/data/speechocean762")
+    assert (Counter(one.split for one in utterances), findings) == ({"train": 2500, None: 1700}, [])
