@@ -48,6 +48,7 @@ _KEYS = {
     "--trust-remote-code": "source.trust_remote_code",
     "--split-by": "splits.by",
     "--column": "splits.column",
+    "--split-file": "splits.file",
     "--proportions": "splits.proportions",
     "--counts": "splits.counts",
     "--stratify": "splits.stratify",
@@ -111,11 +112,14 @@ def _add_split_options(group: Any) -> None:
     group.add_argument("--split", metavar="NAME", help="every utterance of these sources belongs to this split")
     group.add_argument(
         "--split-by",
-        choices=("auto", "speaker", "hash", "column", "none"),
+        choices=("auto", "speaker", "hash", "column", "file", "none"),
         metavar="HOW",
-        help="auto (as the source says, else by speaker), speaker, hash, column, none",
+        help="auto (as the source says, else by speaker), speaker, hash, column, file, none",
     )
-    group.add_argument("--column", metavar="NAME", help="the column of --split-by column")
+    group.add_argument("--column", metavar="NAME", help="the column that holds the splits")
+    group.add_argument(
+        "--split-file", metavar="FILE", help="saved splits (.parquet, .csv, .json), or the manifest of another corpus"
+    )
     group.add_argument("--proportions", metavar="NAME=SHARE", action="append", help="train=0.8,dev=0.1,test=0.1")
     group.add_argument(
         "--counts", metavar="NAME=N", action="append", help="exact numbers of utterances: dev=200,test=200"
@@ -153,6 +157,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("columns", "proportions", "counts", "severity"):
         if (found := getattr(arguments, name)) is not None:
             setattr(arguments, name, pairs(f"--{name}", found))
+    if not arguments.split_by:
+        arguments.split_by = "column" if arguments.column else "file" if arguments.split_file else None
     config = load(PrepareConfig, arguments.config, [*given(arguments, _KEYS), *arguments.sets])
     result = prepare(arguments.places, arguments.corpus, config)
     print(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) if arguments.json else in_words(result))

@@ -13,6 +13,7 @@ import sonant
 from sonant.base.errors import ConfigError, ManifestError
 from sonant.corpus.preparation.config import Limits
 from sonant.corpus.preparation.rules import RULES
+from sonant.corpus.splits import SplitConfig
 
 LINE = "table.csv:10"  # of the bad row, behind the header and eight sound ones
 
@@ -277,6 +278,18 @@ def test_a_speaker_in_two_splits_is_refused_and_stays_where_most_utterances_are(
     (line,) = listed("rejected.csv")
     assert line["place"].endswith("table.csv:9")
     assert prepared(table, severities={"speaker-in-two-splits": "warning"}).num_utterances == 9
+
+
+def test_whoever_splits_by_hash_is_told_that_speakers_cross(lay, prepared, listed):
+    table = lay(8).table()
+    result = prepared(table, splits=SplitConfig(by="hash"))
+    assert (result.num_utterances, result.warnings["speaker-in-two-splits"]) == (8, 1)
+    (found,) = (line for line in listed("findings.csv") if line["rule"] == "speaker-in-two-splits")
+    assert re.search(
+        r"\d speakers are in several splits, for instance 's\d' in '(dev|test|train)' and", found["problem"]
+    )
+    with pytest.raises(ManifestError, match="speaker-in-two-splits"):
+        prepared(table, splits=SplitConfig(by="hash"), severities={"speaker-in-two-splits": "error"})
 
 
 def test_texts_in_two_splits_and_utterances_in_none_are_told(lay, prepared, listed):

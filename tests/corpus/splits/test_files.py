@@ -23,6 +23,13 @@ def test_what_is_saved_is_loaded(tmp_path, name, place):
     assert loaded.plan() == loaded.plan("seed0")
 
 
+@pytest.mark.parametrize("name", ["splits.parquet", "splits.csv", "splits.json"])
+def test_what_is_saved_in_a_bucket_is_loaded_from_it(bucket, name):
+    save_splits(f"{bucket}/{name}", SPLITS)
+    loaded = load_splits(f"{bucket}/{name}")
+    assert dict(zip(loaded.ids, loaded.plan("seed1"), strict=True)) == {"a": "dev", "b": None, "007": "train"}
+
+
 def test_a_list_of_ids_for_each_split_is_understood(tmp_path):
     (tmp_path / "mine.json").write_text('{"train": ["a", "b"], "dev": ["c"]}')
     assert load_splits(f"{tmp_path}/mine.json").plan() == ["train", "train", "dev"]

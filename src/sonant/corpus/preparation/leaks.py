@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sonant.corpus.preparation.config import PrepareConfig
 from sonant.corpus.preparation.draft import Draft
@@ -69,7 +70,7 @@ def _torn_in_short(draft: Draft) -> Iterator[Placed]:
         splits = " and ".join(f"'{split}'" for split in counts)
         problem = f"{len(torn):,} speakers are in several splits, for instance '{speaker}' in {splits}."
         found = new_finding("speaker-in-two-splits", place, problem, "Results will look better than they are.")
-        yield None, found
+        yield None, replace(found, is_error=False)
 
 
 def _shared_texts(draft: Draft) -> Iterator[Placed]:

@@ -1,6 +1,7 @@
 """Saved splits: a Parquet, CSV or JSON file, local or remote, that says for each id to which split it belongs.
 
 Parquet and CSV have a column `id` and a column for each plan; JSON is {plan: {split: [ids]}}, or {split: [ids]}.
+The manifest of another corpus will do.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ def _format_of(location: str) -> str:
 
 def _read_parquet(file: IO[bytes], plan: str) -> pa.Table:
     names = pq.read_schema(file).names
+    plan = plan or "split"  # a manifest has many columns; it stands for the splits of its first plan
     return pq.read_table(file, columns=["id", plan] if plan in names else names)
 
 
