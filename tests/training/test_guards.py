@@ -7,10 +7,10 @@ import torch
 from safetensors.torch import load_file
 from small_training import run_small
 
+from sonant.checkpoints.metrics_log import read_log
 from sonant.objectives.loss import Watch
 from sonant.training.config import GuardConfig
 from sonant.training.guards import Guard, TrainingError
-from sonant.training.log import read_log
 
 
 def kinds(place, kind):

@@ -16,7 +16,7 @@ from killed_training import started
 from safetensors.torch import load_file
 from small_training import run_small
 
-from sonant.training.log import read_log
+from sonant.checkpoints.metrics_log import read_log
 
 pytestmark = pytest.mark.slow
 

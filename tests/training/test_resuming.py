@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 from small_training import SequenceSource, run_small
 
 from sonant.base.errors import SonantError, StorageError, UsageError
+from sonant.checkpoints.metrics_log import read_log
 from sonant.checkpoints.state import StateError, list_states, read_state
-from sonant.training.log import read_log
 
 HARD = ("trainer.batches_per_step=3", "trainer.ema=0.9", "trainer.precision=bf16", "trainer.average.count=2")
 

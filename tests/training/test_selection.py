@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from small_training import SequenceSource, SmallModel, SmallObjective, collated, configured, run_small
 
 from sonant.checkpoints.bundle import open_bundle
+from sonant.checkpoints.metrics_log import read_log
 from sonant.training.averaging import Averaging
 from sonant.training.config import AverageConfig, BestConfig
 from sonant.training.ema import MovingAverage
-from sonant.training.log import read_log
 
 
 def loss_of_bundle(place) -> float:

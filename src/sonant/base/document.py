@@ -18,7 +18,7 @@ from sonant.base.errors import ConfigError
 
 KeyPath = tuple[str, ...]  # keys from the root; positions in a list are written as numbers
 
-_INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None, ".nan": float("nan")}
 _WORDS |= {".inf": float("inf"), "+.inf": float("inf"), "-.inf": -float("inf")}
@@ -143,3 +143,13 @@ _Dumper.add_representer(str, _represent_text)
 def write_document(values: Any) -> str:
     """YAML text that `parse` reads back to the same values, keys in their order."""
     return str(yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    """`{"a": {"b": 1}}` as `{"a.b": 1}`: settings side by side."""
+    if not isinstance(values, dict):
+        return {prefix: values}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{prefix}.{name}" if prefix else str(name))
+    return found

@@ -11,7 +11,7 @@ import numpy as np
 from sonant.reports.page import Block
 
 _WIDTH, _HEIGHT = 480, 190
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 8, 10, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 16, 10, 34
 _LONGEST_NAME, _REST = 34, "others"
 _MAX_POINTS = 600  # more cannot be seen, and pages stay small
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sonant.batches.report import EpochReport
+from sonant.checkpoints.metrics_log import MetricsLog
 from sonant.objectives.loss import Watch
 from sonant.training.console import Console
 from sonant.training.engine import Engine
 from sonant.training.guards import told_ids
-from sonant.training.log import MetricsLog
 from sonant.training.pace import Pace
 from sonant.training.trackers import Tracker
 

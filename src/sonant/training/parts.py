@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sonant.batches.loader import Loader
 from sonant.objectives.loss import AnyObjective
-from sonant.training.run_folder import RunFolder
+from sonant.reports.page import Block
 
 
 class Validate(Protocol):
@@ -32,7 +32,7 @@ class Parts:
     loader: Loader[Any]
     save_bundle: SaveBundle
     validate: Validate | None = None
-    report: Callable[[RunFolder], None] | None = None  # writes the run's page
+    sections: Callable[[], Sequence[Block]] = tuple  # what the recipe adds to the run's page: samples, the first batch
     config: Mapping[str, Any] = field(default_factory=dict)  # of the whole run, for trackers
 
 

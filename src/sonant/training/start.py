@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from typing import Protocol
 
 from sonant.base import config as configs
 from sonant.base import storage
-from sonant.base.document import read_document
+from sonant.base.document import flat, read_document
 from sonant.training.config import TrainerConfig
 from sonant.training.console import Console
 from sonant.training.engine import Engine
@@ -78,16 +78,7 @@ def _changes(run: RunFolder, config: RunConfig) -> list[str]:
     if not run.has_state or not os.path.exists(run.path(CONFIG)):
         return []
     with storage.storage_errors(run.local):
-        before = _flat(read_document(run.path(CONFIG)).values)
-    now = _flat(configs.to_dict(config))
+        before = flat(read_document(run.path(CONFIG)).values)
+    now = flat(configs.to_dict(config))
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     return [f"{name}: {before.get(name)} before, {now.get(name)} now" for name in names]
-
-
-def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(values, dict):
-        return {prefix: values}
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= _flat(value, f"{prefix}.{name}" if prefix else str(name))
-    return found

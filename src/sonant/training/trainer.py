@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from sonant.batches.report import EpochReport
+from sonant.checkpoints.metrics_log import MetricsLog
 from sonant.objectives.loss import Mean
 from sonant.training.config import TrainerConfig
 from sonant.training.console import Console
@@ -21,8 +22,8 @@ from sonant.training.guards import Guard, RollbackError, TrainingError, diagnosi
 from sonant.training.interrupts import Interrupts
 from sonant.training.journal import Journal
 from sonant.training.learner import Learner
-from sonant.training.log import MetricsLog
 from sonant.training.optimizers import Optimizer
+from sonant.training.page import write_page
 from sonant.training.parts import Parts, TrainResult
 from sonant.training.progress_state import restore_run, save_run
 from sonant.training.randomness import seed_all, undisturbed
@@ -223,8 +224,8 @@ class Trainer:
         return result
 
     def _report(self) -> None:
-        if self.parts.report and self.engine.is_main:
-            self.parts.report(self.run_folder)
+        if self.engine.is_main:
+            write_page(self.run_folder, self.total_steps, self.parts.sections())
             self.run_folder.send_file("report.html")
 
 

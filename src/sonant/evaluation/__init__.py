@@ -1,0 +1,1 @@
+"""What a bundle is worth on a corpus: numbers with intervals, tables by utterance, comparisons of runs."""
