@@ -20,6 +20,7 @@ KeyPath = tuple[str, ...]  # keys from the root; positions in a list are written
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_HIDDEN = re.compile("[\x85\u2028\u2029\ufeff]")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None, ".nan": float("nan")}
 _WORDS |= {".inf": float("inf"), "+.inf": float("inf"), "-.inf": -float("inf")}
 
@@ -130,6 +131,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     style = "'" if not isinstance(scalar(text), str) else None
+    if _HIDDEN.search(text):  # which single quotes would write as they are, and which would be read as line ends
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

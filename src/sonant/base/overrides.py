@@ -23,7 +23,6 @@ class Given:
 def with_overrides(document: Document, overrides: Sequence[str | Given]) -> Document:
     """A copy in which each `a.b=value` stands; what is named twice keeps the last."""
     values, origins = copy.deepcopy(document.values), dict(document.origins)
-    # What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order.
     for path, value, written in sorted(map(_read, overrides), key=lambda item: _rank(item[0])):
         place = written[path].place
         _put(values, path, value, place)
@@ -35,6 +34,7 @@ def with_overrides(document: Document, overrides: Sequence[str | Given]) -> Docu
 
 
 def _rank(path: KeyPath) -> tuple[bool, int]:
+    """What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order."""
     return path[-1] != "kind", len(path) if path[-1] == "kind" else 0
 
 
@@ -73,13 +73,6 @@ def _split(override: str) -> tuple[KeyPath, str]:
     if not has_value or not all(path):
         raise ConfigError(f"--set {override}", "this is not of the form key=value.", "Write --set key=value.")
     return path, text.strip()
-
-
-def _kinds_first(override: tuple[KeyPath, str]) -> tuple[bool, int]:
-    """What a thing is decides which keys it has, so `a.kind` goes before `a.anything`, whatever their order."""
-    path, _ = override
-    is_kind = path[-1] == "kind"
-    return not is_kind, len(path) if is_kind else 0
 
 
 def _value(text: str, place: str) -> Any:

@@ -20,4 +20,4 @@ def generator_for(seed: int, epoch: int, utterance_id: str, purpose: str = "") -
 
 def uniform_for(seed: int, utterance_id: str, purpose: str = "") -> float:
     """One number in [0, 1) that belongs to this id for ever."""
-    return stable_hash(seed, utterance_id, purpose) / 2**64
+    return (stable_hash(seed, utterance_id, purpose) >> 11) / 2**53  # more bits would be rounded up to 1
