@@ -324,6 +324,14 @@ def test_places_in_archives_are_addresses(lay, read):
     assert [one.audio for one in read(folder)[0]] == [f"{folder}/raw%231.ark#23", f"{folder}/raw%231.ark#4567"]
 
 
+@pytest.mark.parametrize("name", ["raw.ark", "/old/exp/raw.ark", r"D:\old\raw.ark"])
+def test_a_moved_archive_is_known_by_its_name(lay, read, places, name):
+    folder = lay({"wav.scp": f"u1 {name}:23\nu2 lost.ark:23\n"}, audio="raw.ark")
+    (one,), findings = read(folder)
+    assert one.audio == f"{folder}/raw.ark#23"
+    assert places(findings) == [("missing-audio", "wav.scp:2", "u2")]
+
+
 @pytest.mark.parametrize("name", ["wav/a.wav", "data/wav/a.wav", r"C:\corpora\wav\a.wav", "/elsewhere/wav/a.wav"])
 def test_paths_start_from_the_folder_from_above_or_from_elsewhere(lay, read, name):
     folder = lay({"data/train/wav.scp": f"u1 {name}\n"}, audio="data/train/wav/a.wav data/wav/a.wav")

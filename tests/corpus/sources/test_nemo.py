@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import fsspec
 import pytest
@@ -156,3 +159,20 @@ def test_a_manifest_in_a_bucket_is_read_as_a_local_one(read):
             assert findings == []
     finally:
         system.rm("/bucket", recursive=True)
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_) -> None:
+        pass
+
+
+def test_a_manifest_on_the_web_is_read_with_recordings_beside_it(lay, read):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=lay({"m.json": written(LINES)})))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        base = f"http://127.0.0.1:{server.server_port}"
+        utterances, findings = read(f"{base}/m.json")
+        assert ([one.audio for one in utterances], findings) == ([f"{base}/wav/a.wav", f"{base}/wav/b.flac"], [])
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -49,9 +49,10 @@ def test_raw_lists_are_read(lay, read):
     assert utterances[1].place == f"{folder}/train/data.list:2"
 
 
-def test_lists_of_other_names_are_recognised_by_their_keys(lay, read):
-    folder = lay({"dev.list": written(LINES), "todo.list": "milk\n"}, audio=AUDIO)
-    assert recognise(f"{folder}/dev.list") == "wenet"
+def test_lists_of_other_names_are_recognised_by_their_first_line(lay, read):
+    files = {"dev.list": written(LINES), "shards.list": "\n0.tar\r\n", "todo.list": "milk\n"}
+    folder = lay(files, audio=AUDIO)
+    assert recognise(f"{folder}/dev.list") == recognise(f"{folder}/shards.list") == "wenet"
     assert {one.split for one in read(f"{folder}/dev.list")[0]} == {"dev"}
     with pytest.raises(SourceError):
         recognise(f"{folder}/todo.list")

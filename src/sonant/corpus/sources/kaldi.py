@@ -130,8 +130,10 @@ class _Reading:
         )
 
     def _audio(self, one: Stretch) -> str | Finding:
-        found = self.finder.find(one.pointer.name, place=one.named_at, id=one.id)
-        if isinstance(found, Finding) or one.pointer.offset is None:
+        if one.pointer.offset is None:
+            return self.finder.find(one.pointer.name, place=one.named_at, id=one.id)
+        found = self.finder.find_container(one.pointer.name, place=one.named_at, id=one.id)
+        if isinstance(found, Finding):
             return found
         return str(Address(Address.parse(found).location, str(one.pointer.offset)))
 

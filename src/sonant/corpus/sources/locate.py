@@ -142,6 +142,14 @@ class AudioFinder:
             return str(Address(found[0]))
         return _not_one(name, self.folder, found, place, id)
 
+    def find_container(self, name: str, *, place: str, id: str = "") -> str | Finding:
+        """The address of a tar or archive; one that was moved is known by its name alone, beside the manifest."""
+        found = self.find(name, place=place, id=id)
+        if isinstance(found, Finding):
+            moved = self.find(basename(name), place=place, id=id)
+            return found if isinstance(moved, Finding) else moved
+        return found
+
     def _candidates(self, name: str) -> list[str]:
         if basename(name) in ("", ".", ".."):
             return []

@@ -19,7 +19,7 @@ from sonant.corpus.sources.naming import split_in
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.sources.table import read_opened
 from sonant.corpus.sources.tables.columns import Meaning
-from sonant.corpus.sources.tables.objects import open_objects
+from sonant.corpus.sources.tables.objects import rows_of
 from sonant.corpus.sources.tables.tabular import Row, Table
 from sonant.corpus.utterance import Finding, Utterance
 
@@ -66,10 +66,10 @@ def with_splits(folder: str, manifests: Sequence[str]) -> dict[str, str]:
 def open_manifest(location: str, rewrite: Rewrite, options: SourceOptions) -> Table:
     """The manifest as a table; each of its objects becomes the rows that `rewrite` makes of it."""
     text = decode_text(location, options.encoding)
-    objects = open_objects(text)
+    objects = rows_of(text)
 
     def rows() -> Iterator[Row | Finding]:
-        for row in objects.rows():
+        for row in objects():
             if isinstance(row, Row):
                 yield from rewrite(row)
             else:

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from sonant.base import storage
 from sonant.base.errors import SourceError
-from sonant.corpus.sources.lines import Text, decode_text
+from sonant.corpus.sources.lines import Text, decode_text, open_bytes
 from sonant.corpus.sources.locate import AudioFinder, audio_folder, basename, entries, folders_above
-from sonant.corpus.sources.manifests import first_object, lacking, open_manifest, read_manifests, with_columns
+from sonant.corpus.sources.manifests import lacking, open_manifest, read_manifests, with_columns
 from sonant.corpus.sources.missing import unless_all_are_missing
 from sonant.corpus.sources.naming import split_in, split_of_folder
 from sonant.corpus.sources.options import SourceOptions
@@ -19,6 +19,7 @@ from sonant.corpus.sources.tables.tabular import Row
 from sonant.corpus.utterance import Finding, Utterance
 
 _LIST = "data.list"
+_HEAD_BYTES = 1 << 16
 _COLUMNS = {"id": "key", "audio": "wav", "text": "txt", "speaker": "spk"}
 
 
@@ -34,9 +35,7 @@ class WenetSource:
     def recognises(cls, location: str, names: Sequence[str]) -> bool:
         if names:
             return _LIST in names or (not storage.is_remote(location) and bool(_lists_below(location, names)))
-        if basename(location) == _LIST:
-            return True
-        return basename(location).endswith(".list") and {"key", "wav"} <= first_object(location).keys()
+        return basename(location) == _LIST or (basename(location).endswith(".list") and _is_list(location))
 
     def __init__(self, location: str, options: SourceOptions) -> None:
         self.location, self.options = location, options
@@ -82,6 +81,13 @@ class WenetSource:
         yield from unless_all_are_missing(rows, text.location, folder)
 
 
+def _is_list(location: str) -> bool:
+    """Whether a file begins as a list of either kind."""
+    with open_bytes(location) as file:
+        first = file.read(_HEAD_BYTES).decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
+    return first.rstrip().endswith(".tar") or (first.startswith("{") and '"key"' in first and '"wav"' in first)
+
+
 def _lists_below(location: str, names: Sequence[str]) -> list[str]:
     below = [storage.join(location, name, _LIST) for name in names if name.endswith("/")]
     return [found for found in below if storage.exists(found)]
@@ -97,10 +103,6 @@ def _named_in(text: Text, folder: str, split: str) -> list[Shard | Finding]:
     shards: list[Shard | Finding] = []
     for number, line in text.numbered():
         if name := line.strip():
-            place = f"{text.location}:{number}"
-            found = finder.find(name, place=place)
-            if isinstance(found, Finding):
-                moved = finder.find(basename(name), place=place)
-                found = found if isinstance(moved, Finding) else moved
+            found = finder.find_container(name, place=f"{text.location}:{number}")
             shards.append(found if isinstance(found, Finding) else Shard(found, split))
     return shards

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from sonant.base.errors import SourceError
@@ -20,12 +21,14 @@ _DECODER = json.JSONDecoder()
 def open_objects(text: Text) -> Table:
     """The table in a JSON file; its columns are the keys of all objects, in the order of appearance."""
 
-    def rows() -> Iterator[Row | Finding]:
-        return _by_line(text) if is_by_line else _whole(text)
-
-    is_by_line = _is_by_line(text)
+    rows = rows_of(text)
     columns = dict.fromkeys(name for row in rows() if isinstance(row, Row) for name in row.cells)
     return Table(text.location, tuple(columns), rows, True, text.findings)
+
+
+def rows_of(text: Text) -> Callable[[], Iterator[Row | Finding]]:
+    """What reads the objects of a JSON file anew each time, and what is wrong with its lines."""
+    return partial(_by_line if _is_by_line(text) else _whole, text)
 
 
 def _is_by_line(text: Text) -> bool:
