@@ -69,12 +69,13 @@ def document_rows(totals: np.ndarray, spans: Spans, tokenizer: Tokenizer) -> tup
         head = tokenizer.decode(file.tokens[spans.starts[number] :][:1].tolist())
         sizes[number] -= len(head.encode())
     return tuple(
-        _row(file.id(int(document)), *(float(value) for value in found), float(size), float(count))
+        _row(file.id(int(document)), found.tolist(), float(size), float(count))
         for document, found, size, count in zip(spans.documents, totals, sizes, words, strict=True)
     )
 
 
-def _row(id: str, nats: float, tokens: float, correct: float, num_bytes: float, words: float) -> Row:
+def _row(id: str, found: Sequence[float], num_bytes: float, words: float) -> Row:
+    nats, tokens, correct = found
     totals = {"loss": nats, "accuracy": correct, "bits_per_byte": bits(nats), "loss_per_word": nats}
     counts = {"loss": tokens, "accuracy": tokens, "bits_per_byte": num_bytes, "loss_per_word": words}
     return Row(id=id, totals=totals, counts=counts)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sonant.batches.batch import NO_TOKEN, TokenBatch
-from sonant.layers.vocabulary_loss import vocabulary_loss
+from sonant.layers.vocabulary_loss import target_log_probs, vocabulary_loss
 from sonant.objectives.loss import Loss, Mean, Part, Watch
 
 
@@ -58,6 +58,18 @@ class NextToken:
         return Loss(
             parts={"next_token": Part(total=total, count="tokens")}, health={"accuracy": Mean(num_correct, count)}
         )
+
+    def scores(self, model: nn.Module, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Three times (B, T): targets, log p of each in float32 (0 where there is none), and whether it came first."""
+        targets = self.targets(batch)
+        is_target = targets != NO_TOKEN
+
+        def answer(hidden: Tensor, head: nn.Linear) -> tuple[Tensor, Tensor]:
+            return target_log_probs(hidden[is_target], head.weight, head.bias, targets[is_target])
+
+        log_probs, is_correct = model(**self.inputs(batch), answer=answer)
+        places = torch.zeros(targets.shape, dtype=torch.float32, device=targets.device)
+        return targets, places.masked_scatter(is_target, log_probs), is_target.masked_scatter(is_target, is_correct)
 
     def inputs(self, batch: TokenBatch) -> dict[str, Tensor | None]:
         """What the model reads: every token but the last, with what it needs to know of documents."""

@@ -142,7 +142,7 @@ def _cuts_as_gpt2(definition: str) -> bool:
     return (
         model["type"] == "BPE"
         and not model.get("dropout")
-        and not described.get("normalizer")
+        and (described.get("normalizer") or {"type": "NFC"}) == {"type": "NFC"}  # a mark begins no word
         and cutter.get("type") == "ByteLevel"
         and cutter.get("use_regex", True)
         and not cutter.get("add_prefix_space", True)

@@ -26,7 +26,7 @@ Packing = Literal["stream", "packed", "single"]
 class Piece(NamedTuple):
     """A stretch of a token file within one document."""
 
-    document: int
+    span: int
     start: int
     end: int
 
@@ -85,7 +85,7 @@ class _Stream:
             # Counted from the end of the document: what lies behind `until` in the running text lies behind it there.
             last = int(self._spans.ends[span]) - (int(self._behind[number]) - until)
             if until > place:
-                found.append(Piece(int(self._spans.documents[span]), last - (until - place), last))
+                found.append(Piece(span, last - (until - place), last))
             place, number = until, number + 1
         return found
 
@@ -109,9 +109,9 @@ class _Packed:
 def _cut(spans: Spans, block_size: int) -> list[Piece]:
     """Documents, those longer than a row in several pieces, each beginning with the last token of the one before."""
     pieces = []
-    for document, start, end in zip(spans.documents.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True):
+    for number, (start, end) in enumerate(zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)):
         firsts = range(start, max(end - 1, start + 1), block_size)
-        pieces += [Piece(document, first, min(first + block_size + 1, end)) for first in firsts]
+        pieces += [Piece(number, first, min(first + block_size + 1, end)) for first in firsts]
     return pieces
 
 

@@ -78,6 +78,17 @@ class TokenSource:
             return self._batch(rows, [0], epoch).select([])
         return self._batch(rows, chosen, epoch)
 
+    def spans_of(self, epoch: int, step: int) -> np.ndarray:
+        """(B, L) which of `spans` each token of a batch belongs to; -1 is padding."""
+        rows, planned = self._epoch(epoch)
+        pieces = [rows.pieces(row) for row in planned[step].tolist()]
+        width = max((sum(piece.end - piece.start for piece in row) for row in pieces), default=0)
+        found = np.full((len(pieces), width), -1, np.int64)
+        for target, row in zip(found, pieces, strict=True):
+            numbers = np.repeat([piece.span for piece in row], [piece.end - piece.start for piece in row])
+            target[: len(numbers)] = numbers
+        return found
+
     def _batch(self, rows: Rows, chosen: list[int], epoch: int) -> TokenBatch:
         tokens, pieces = self.spans.file.tokens, [rows.pieces(row) for row in chosen]
         return collate_tokens(
@@ -89,7 +100,8 @@ class TokenSource:
     def _id(self, piece: Piece) -> str:
         """The document that a row begins in, and at which of its tokens."""
         file = self.spans.file
-        return f"{file.id(piece.document)}@{piece.start - int(file.starts[piece.document])}"
+        document = int(self.spans.documents[piece.span])
+        return f"{file.id(document)}@{piece.start - int(file.starts[document])}"
 
     def _epoch(self, epoch: int) -> tuple[Rows, Plan]:
         """The rows of an epoch and how they meet."""

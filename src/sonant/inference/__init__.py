@@ -1,0 +1,1 @@
+"""BUNDLE -> answers: what was trained, at work."""
