@@ -42,7 +42,7 @@ def test_a_mapped_model_scores_as_the_one_that_was_written(tmp_path, tables):
     model = build_model(tables)
     write_binary(model, str(tmp_path / "words.ngram"))
     mapped = read_ngrams(str(tmp_path / "words.ngram"))
-    assert isinstance(mapped.log_probs, np.memmap)
+    assert isinstance(mapped.log_probs.base, np.memmap)
     assert (mapped.order, mapped.words, mapped.start) == (model.order, model.words, model.start)
     sentences = [*SENTENCES, ["mehr", "é", "nichts"], []]
     np.testing.assert_array_equal(mapped.score_sentences(sentences), model.score_sentences(sentences))

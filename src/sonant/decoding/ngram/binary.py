@@ -77,7 +77,8 @@ def _arrays(location: str, file: IO[bytes], sizes: dict[str, int]) -> dict[str, 
             file.seek(place)
             arrays[name] = np.frombuffer(file.read(size * np.dtype(kind).itemsize), kind)
         else:
-            arrays[name] = np.memmap(location, kind, "r", place, (size,))
+            mapped = np.memmap(location, kind, "r", place, (size,))
+            arrays[name] = mapped.view(np.ndarray)  # the class itself costs a microsecond a call
         if len(arrays[name]) != size:
             raise ValueError(f"'{name}' ends early")
         place += size * np.dtype(kind).itemsize
