@@ -1,5 +1,5 @@
+import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -78,30 +78,6 @@ def test_a_pipe_that_was_closed_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_know_every_verb_and_option(shell, capsys):
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for verb in VERBS:
-        assert verb in script
-        for name in verb_module(verb).parser().option_names():
-            assert name.lstrip("-") in script
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [("sonant pre", "prepare"), ("sonant prepare --skip-i", "--skip-invalid"), ("sonant prepare --from kal", "kaldi")],
-)
-def test_bash_completes_verbs_options_and_choices(line, expected, capsys):
-    main(["completion", "bash"])
-    script = capsys.readouterr().out
-    words = line.split(" ")
-    asked = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _sonant; echo ${{COMPREPLY[@]}}"
-    bash = shutil.which("bash") or "bash"
-    done = subprocess.run([bash, "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [expected]
-
-
 def test_the_package_offers_its_public_names_and_no_others():
     assert {"prepare", "open_corpus"} <= set(dir(sonant))
     for name in dir(sonant):
@@ -145,3 +121,79 @@ def test_progress_is_silent_when_nobody_watches(tmp_path):
         with Progress("decoding", total=3, stream=log) as bar:
             bar.advance(2)
         assert log.tell() == 0
+
+
+@pytest.fixture
+def one(tmp_path, voiced):
+    """A table of one sound recording, and of one that is not there."""
+    import soundfile
+
+    soundfile.write(tmp_path / "a.wav", voiced(0.5, 8000), 8000)
+    (tmp_path / "sound.csv").write_text("audio,text\na.wav,go on\n")
+    (tmp_path / "faulty.csv").write_text("audio,text\na.wav,go on\nb.wav,so no\n")
+    return tmp_path
+
+
+def test_the_exit_code_says_what_kind_of_trouble_it_is(one, monkeypatch, capsys):
+    monkeypatch.chdir(one)
+    (one / "file").write_text("")
+    assert main(["prepare", "sound.csv", "corpus"]) == 0
+    assert main(["inspect", "corpus"]) == 0
+    assert main(["prepare", "sound.csv"]) == 2
+    assert main(["prepare", "faulty.csv", "other"]) == 3
+    assert main(["prepare", "faulty.csv", "other", "--skip-invalid"]) == 0
+    assert main(["prepare", "sound.csv", "file/corpus"]) == 4
+    capsys.readouterr()
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["prepare", "--engine", "ray", "sound.csv", "third"]) == 5
+    assert "pip install 'sonant[ray]'" in capsys.readouterr().err
+
+
+def test_a_defect_of_sonant_keeps_its_traceback_and_its_own_code(one):
+    code = (
+        "import sys; from sonant.corpus.preparation import run; run.write_corpus = None; "
+        "from sonant.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    words = ["prepare", str(one / "sound.csv"), str(one / "corpus")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_json_is_all_that_stands_on_standard_output(one, capsys):
+    assert main(["prepare", f"{one}/faulty.csv", f"{one}/corpus", "--skip-invalid", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["num_utterances"], found["num_rejected"], found["rejected"]) == (1, 1, {"missing-audio": 1})
+    assert found["folder"] == str(one / "corpus")
+    assert main(["inspect", f"{one}/corpus", "--json", "--html", f"{one}/page.html"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["utterances"] == 1
+
+
+@pytest.mark.parametrize(
+    ("yaml", "says"),
+    [
+        ("limitz: {max_seconds: 3}", r"config.yaml:1.*limitz.*Did you mean 'limits'\?"),
+        ("workers: 2\nlimits:\n  max_second: 3", r"config.yaml:3.*max_second.*Did you mean 'max_seconds'\?"),
+        ("severities: {silent-audo: off}", r"silent-audo.*Did you mean 'silent-audio'\?"),
+        ("workers: many", r"config.yaml:1.*workers.*many"),
+        ("splits: {by: speakr}", r"config.yaml:1.*speakr.*Did you mean 'speaker'\?"),
+        ("engine: [", r"config.yaml:"),
+    ],
+)
+def test_a_mistake_in_a_config_file_is_told_with_its_line(one, capsys, yaml, says):
+    (one / "config.yaml").write_text(yaml)
+    assert main(["prepare", f"{one}/sound.csv", f"{one}/corpus", "--config", f"{one}/config.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert re.search(says, told), told
+    assert not (one / "corpus").exists()
+
+
+def test_a_value_that_is_set_wins_over_the_file(one):
+    (one / "config.yaml").write_text("limits: {max_seconds: 0.4, min_seconds: 0.01}\nskip_invalid: true\n")
+    words = ["prepare", f"{one}/sound.csv", f"{one}/corpus", "--config", f"{one}/config.yaml"]
+    assert main(words[:3]) == 0
+    assert main(words) == 3
+    assert main([*words, "--set", "limits.max_seconds=2"]) == 0
+    config = json.loads((one / "corpus" / "corpus.json").read_text())["config"]
+    assert config == {"limits": {"max_seconds": 2.0, "min_seconds": 0.01}, "skip_invalid": True}

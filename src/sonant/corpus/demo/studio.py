@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -85,10 +86,15 @@ def _spoken(config: DemoConfig, skip: int, workers: int) -> Iterator[tuple[Line,
     ahead = islice(performances(config), skip, None)
     with tempfile.TemporaryDirectory() as voices:
         lay_out_voices(espeak()[1], voices)
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(workers, context, initializer=_leave_interrupts_to_the_parent) as pool:
             while True:
                 wave = list(islice(ahead, _WAVE * workers))
                 yield from pool.map(partial(_record, voices, config.seed), wave, chunksize=4)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _record(voices: str, seed: int, performance: Performance) -> tuple[Line, bytes]:

@@ -82,7 +82,8 @@ class _LocalEngine:
         if self._pool is None:
             if self.num_workers == 1 or self._seconds < _ALONE_SECONDS:
                 started = time.monotonic()
-                done = work(tasks)
+                with _interrupts_wait():
+                    done = work(tasks)
                 self._seconds += time.monotonic() - started
                 return lambda: done
             self._pool = _fork_pool(self.num_workers)
@@ -123,6 +124,28 @@ class _LocalEngine:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Decoders call back into Python, and drop an interrupt that arrives there: it waits for them, a second does not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        told.append(number)
+        if len(told) > 1:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if told:
+        raise KeyboardInterrupt
 
 
 def _fork_pool(num_workers: int) -> ProcessPoolExecutor:
