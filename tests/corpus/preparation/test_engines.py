@@ -149,5 +149,5 @@ def test_memory_does_not_grow_with_the_corpus(lay, tmp_path):
         peaks.append([int(kilobytes) / 1024 for kilobytes in done.stdout.split()])
         assert len(sonant.open_corpus(str(tmp_path / f"corpus{times}"))) == 9030 * times
     (small, small_worker), (large, large_worker) = peaks
-    assert large < small + 15, peaks  # MB; 27,000 utterances more, and 90 minutes
-    assert large_worker < small_worker + 5, peaks
+    assert large < 1.2 * small, peaks  # MB; 27,000 utterances more, held as objects, would be a third more
+    assert large_worker < 1.2 * small_worker, peaks

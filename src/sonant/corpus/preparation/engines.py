@@ -128,7 +128,7 @@ class _LocalEngine:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Decoders call back into Python, and drop an interrupt that arrives there: it waits for them, a second does not."""
+    """Decoders call back into Python, and drop an interrupt that comes there: it waits for them, a second does not."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
