@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import os
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,3 +83,44 @@ def gs_bucket():
 def bucket(request):
     """The address of an empty place in a bucket of an emulator."""
     return f"{request.getfixturevalue(request.param)}/{request.node.name.split('[')[0]}"
+
+
+class _Whole(http.server.SimpleHTTPRequestHandler):
+    """Sends files only whole, as simple servers do."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class _Parts(_Whole):
+    """Sends parts of files, as most servers do."""
+
+    def do_GET(self) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        path = Path(self.translate_path(self.path))
+        if not asked or not path.is_file():
+            super().do_GET()
+            return
+        content, first = path.read_bytes(), int(asked[1])
+        part = content[first : int(asked[2]) + 1 if asked[2] else None]
+        self.send_response(206 if part else 416)
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+
+@pytest.fixture(params=[_Parts, _Whole], ids=["parts", "whole"])
+def web(request, tmp_path):
+    """The address of a folder `web` of this test on a web server of this machine."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    handler = functools.partial(request.param, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
