@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from sonant.base.errors import SonantError, TextError
 from sonant.base.lengths import Lengths
-from sonant.decoding.frames import FrameConfig, check_scores
+from sonant.decoding.frames import FrameConfig
 from sonant.decoding.guide import GuideConfig, build_guide
 from sonant.decoding.ngram.estimation import estimate_ngrams
 from sonant.decoding.ngram.model import build_model
 from sonant.decoding.prefix_beam import BeamConfig, search_prefixes
+from sonant.decoding.scores import check_scores
 
 EVERYTHING = BeamConfig(width=10_000, window=1e6, frames=FrameConfig(skip_blank_above=1, token_window=1e6))
 BLANK, SPACE, A, B, C = range(5)

@@ -11,10 +11,8 @@ from typing import Annotated
 import numpy as np
 
 from sonant.base.bounds import Within, check_fields
-from sonant.base.errors import SonantError
 from sonant.base.lengths import Lengths
-
-_LEAST = -60.0  # log-probability below which nothing changes an answer; no path dies of an infinity
+from sonant.decoding.scores import LEAST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +47,6 @@ class Frames:
         return len(self.log_probs)
 
 
-def check_scores(log_probs: np.ndarray, lengths: Lengths) -> None:
-    """Scores must be logarithms of probabilities: neither logits nor NaN."""
-    assert log_probs.ndim == 3
-    assert len(log_probs) == len(lengths)
-    assert lengths.longest <= log_probs.shape[1]
-    for row, num_frames in enumerate(lengths.values.tolist()):
-        sums = np.exp(log_probs[row, :num_frames].astype(np.float64)).sum(axis=-1)
-        for frame in np.flatnonzero(~(np.abs(sums - 1) < 0.01))[:1]:
-            problem = f"the probabilities of frame {frame} sum to {sums[frame]:.3g}, but they must sum to 1."
-            raise SonantError(f"scores of row {row}", problem, "Give log-probabilities: log_softmax of the logits.")
-
-
 def frames_of(
     log_probs: np.ndarray, lengths: Lengths, blank_id: int, silent: np.ndarray, config: FrameConfig
 ) -> Frames:
@@ -72,7 +58,7 @@ def frames_of(
     counts = is_kept.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
     places = _places(is_kept[order], int(counts.max(initial=0)))
-    chosen = np.maximum(log_probs[order[None, :], places], _LEAST).astype(np.float64)
+    chosen = np.maximum(log_probs[order[None, :], places], LEAST).astype(np.float64)
     is_likely = _likely(chosen, config)
     is_likely &= (places >= 0)[:, :, None]
     is_likely[:, :, silent] = False
