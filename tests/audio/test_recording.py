@@ -36,7 +36,7 @@ def assert_equal(found: np.ndarray, expected: np.ndarray, tolerance: float) -> N
         np.testing.assert_array_equal(found, expected)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_a_segment_is_the_slice_of_the_whole(made, data):
     expected = whole(made.path)
@@ -175,3 +175,12 @@ def test_what_is_no_file_is_named(tmp_path):
         read(str(tmp_path / "pipe.wav"), 0, 1)
     with pytest.raises(AudioError, match="no name of a file"):
         read("a\0.wav", 0, 1)
+
+
+def test_a_segment_longer_than_what_is_read_at_once_is_the_slice_of_the_whole(tmp_path):
+    path = tmp_path / "long.wav"
+    soundfile.write(path, np.random.default_rng(0).uniform(-1, 1, 2_500_000), 8000, subtype="PCM_U8")
+    expected = whole(str(path))
+    for num_samples in (1 << 20, (1 << 20) + 1, 2_200_000, None):
+        last = None if num_samples is None else 100 + num_samples
+        np.testing.assert_array_equal(read(str(path), 100, num_samples), expected[100:last])

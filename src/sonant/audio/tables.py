@@ -183,7 +183,9 @@ def _arrow_file(location: str, mark: object) -> Any:
     is_remote = storage.is_remote(location)
     try:
         source = pa.PythonFile(Stream(open_bytes(location)), "r") if is_remote else pa.memory_map(location)
-        if source.read_at(6, 0) == b"ARROW1":
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)  # `read_at` would move the position of a remote one
+        if is_file:
             return pa.ipc.open_file(source).read_all()
         return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError) as error:

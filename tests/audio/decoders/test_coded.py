@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from sonant.audio.decoders.quiet import without_chatter
+from sonant.audio.kinds import size_of_tag
 from sonant.audio.recording import open_recording
 from sonant.base.errors import AudioError, DependencyError
 
@@ -37,6 +38,16 @@ def test_an_mp3_without_a_note_of_its_length_is_read_to_its_end(tmp_path, voiced
     renamed = content.replace(content[at : at + 4], b"none", 1)  # a first frame that says nothing is sound, silent
     (tmp_path / "none.mp3").write_bytes(renamed)
     assert len(whole(tmp_path / "none.mp3")) >= len(expected)
+
+
+def test_the_first_frame_of_other_encoders_that_tell_a_length_is_no_sound(make_recording, tmp_path):
+    content = Path(make_recording("bare.mp3").path).read_bytes()
+    content = content[size_of_tag(content[:10]) :]
+    frame_bytes = content.index(content[:2], 4)
+    note = content[:4] + bytes(32) + b"VBRI" + bytes(frame_bytes - 40)
+    (tmp_path / "bare.mp3").write_bytes(content)
+    (tmp_path / "vbri.mp3").write_bytes(note + content)
+    np.testing.assert_array_equal(whole(tmp_path / "vbri.mp3"), whole(tmp_path / "bare.mp3"))
 
 
 def test_an_mp3_that_was_appended_to_is_read_to_its_end(make_recording, tmp_path):

@@ -115,6 +115,14 @@ def test_a_header_without_sound_is_told_from_a_recording_cut_behind_its_header(r
         reading(wav()[:36])
 
 
+def test_a_header_that_says_nothing_of_the_frame_is_understood(reading):
+    content = bytearray(wav())
+    content[32:34] = bytes(2)
+    info, samples = reading(bytes(content))
+    assert info.encoding == "wav/pcm_16"
+    np.testing.assert_array_equal(samples * 32768, SAMPLES)
+
+
 def test_twenty_bits_are_read_as_the_upper_ones_of_three_bytes(reading):
     values = np.arange(-400, 400, dtype="<i4") << 12
     packed = values.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
@@ -166,7 +174,8 @@ def test_whatever_the_sizes_in_a_header_say_nothing_but_a_sentence_comes_back(tm
     path = tmp_path / f"a.{suffix}"
     soundfile.write(path, SAMPLES, 8000, format=kind, subtype="PCM_16")
     content = path.read_bytes()
-    for at in range(4, 120, 2):
+    of_data = max(content.find(b"data"), 0)
+    for at in (*range(4, 120, 2), *range(of_data + 4, of_data + 24)):
         for value in (b"\0\0\0\0\0\0\0\0", b"\0\0\0\0\0\0\0\1", b"\xff" * 8, b"\x80" + bytes(7), b"\x7f" + b"\xff" * 7):
             path.write_bytes(content[:at] + value + content[at + 8 :])
             try:

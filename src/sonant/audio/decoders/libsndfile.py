@@ -80,7 +80,8 @@ class LibsndfileDecoder:
         if not self._is_seekable():
             return 0
         if encoding == "ogg/opus":
-            return 0 if first <= _FROM_START_SECONDS * rate else first - _PREROLL_SECONDS * rate
+            is_near = first <= _FROM_START_SECONDS * rate
+            return 0 if is_near or not self._opus_seeks_right else first - _PREROLL_SECONDS * rate
         if encoding == "ogg/vorbis":
             return min(first, self._before_last_page)
         return max(first - _MPEG_PREROLL_SAMPLES, 0) if self._is_mpeg else first
@@ -91,6 +92,10 @@ class LibsndfileDecoder:
         filled the page up with."""
         num_last = ogg.samples_of_last_page(self._content)
         return 0 if num_last is None else max(self._file.frames - num_last - _VORBIS_PREROLL_SAMPLES, 0)
+
+    @cached_property
+    def _opus_seeks_right(self) -> bool:
+        return ogg.opus_counts_from_zero(self._content, self._file.frames, self.info.sample_rate)
 
     def _is_seekable(self) -> bool:
         import soundfile

@@ -54,6 +54,18 @@ def samples_of_last_page(content: Bytes) -> int | None:
     return None
 
 
+def opus_counts_from_zero(content: Bytes, num_samples: int, sample_rate: int) -> bool:
+    """False where the positions of Opus begin elsewhere (RFC 7845, 4.2), as in what was cut from a longer stream:
+    libsndfile knows how long such a file is, but seeks beside what it is asked for."""
+    head = content.read_at(0, 27 + 255 + 19)
+    found, factor = head.find(b"OpusHead"), 48000 // sample_rate
+    last = next((page for page in _pages_from_the_end(content) if page.position >= 0), None)
+    if last is None or not 0 <= found <= len(head) - 19:
+        return False
+    (pre_skip,) = struct.unpack_from("<H", head, found + 10)
+    return bool(abs(last.position - pre_skip - num_samples * factor) <= factor)
+
+
 def _pages(content: Bytes, start: int) -> Iterator[_Page]:
     while (page := _page(content, start)) is not None:
         yield page
