@@ -46,12 +46,7 @@ def hub_id(location: str) -> HubId:
 
 def fetched_parts(where: str, wanted: HubId) -> list[Part]:
     """A part for each Arrow file in the cache of `datasets`, split after split."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise DependencyError.for_extra("datasets", "datasets", "reading a dataset of the hub") from error
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
+    datasets = _datasets()
     try:
         with _alone_if_nobody_answers(wanted):
             found: dict[str, Any] = datasets.load_dataset(wanted.name, wanted.config, revision=wanted.revision)
@@ -62,6 +57,29 @@ def fetched_parts(where: str, wanted: HubId) -> list[Part]:
         for split, dataset in found.items()
         for file in dataset.cache_files
     ]
+
+
+def streamed_rows(where: str, wanted: HubId, split: str) -> Iterator[dict[str, Any]]:
+    """The rows of a split as they arrive; nothing is kept on the disk."""
+    datasets = _datasets()
+    try:
+        with _alone_if_nobody_answers(wanted):
+            found = datasets.load_dataset(
+                wanted.name, wanted.config, revision=wanted.revision, split=split, streaming=True
+            )
+        yield from found
+    except Exception as error:
+        raise _meaning(where, wanted, error) from error
+
+
+def _datasets() -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise DependencyError.for_extra("datasets", "datasets", "reading a dataset of the hub") from error
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    return datasets
 
 
 @contextmanager

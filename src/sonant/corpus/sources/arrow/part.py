@@ -77,7 +77,8 @@ class _Arrow:
     """Either form of Arrow files; `datasets` writes the streamed one."""
 
     def __init__(self, file: Any) -> None:
-        is_streamed = file.read_at(6, 0) != b"ARROW1"
+        is_streamed = file.read(6) != b"ARROW1"
+        file.seek(0)
         self._reader = pa.ipc.open_stream(file) if is_streamed else pa.ipc.open_file(file)
         self._batches = iter(self._reader) if is_streamed else map(self._reader.get_batch, self._numbers())
         self.schema: pa.Schema = self._reader.schema
