@@ -113,7 +113,7 @@ class Search:
         step: int,
     ) -> None:
         """An extension that is a beam already flows into it, in place of standing twice."""
-        children = np.flatnonzero(beams.parent != NONE)
+        children = (beams.parent != NONE).nonzero()[0]
         if not children.size:
             return
         parents, last = beams.parent.take(children), beams.last.take(children)
@@ -131,30 +131,30 @@ class Search:
 
     def _best(self, utterance: np.ndarray, stay_score: np.ndarray, extensions: Extensions) -> np.ndarray:
         """Which go on, of all beams as they stand and then all extensions; utterance by utterance, best first."""
-        firsts = np.flatnonzero(np.diff(utterance, prepend=NONE))
-        floor = np.maximum.reduceat(stay_score, firsts) - self.window
+        floor = np.maximum.reduceat(stay_score, _firsts(utterance)) - self.window
         scores = np.concatenate([stay_score, extensions.score])
         utterances = np.concatenate([utterance, utterance.take(extensions.beam)])
-        worth = np.flatnonzero(scores >= floor.take(utterances))
+        worth = (scores >= floor.take(utterances)).nonzero()[0]
         worth = worth.take(np.argsort(-scores.take(worth), kind="stable"))
         worth = worth.take(np.argsort(utterances.take(worth).astype(np.int16), kind="stable"))  # a sort by digits
         groups = utterances.take(worth)
-        firsts = np.flatnonzero(np.diff(groups, prepend=NONE))
+        firsts = _firsts(groups)
         ranks = np.arange(len(worth)) - firsts.take(groups)
         near = scores.take(worth) >= scores.take(worth.take(firsts)).take(groups) - self.window
-        return worth[(ranks < self.width) & near]
+        chosen: np.ndarray = worth[(ranks < self.width) & near]
+        return chosen
 
     def _next(
         self, beams: Beams, blank: np.ndarray, spoken: np.ndarray, extensions: Extensions, chosen: np.ndarray
     ) -> Beams:
         num_beams = len(blank)
         is_new = chosen >= num_beams
-        new = np.flatnonzero(is_new)
+        new = is_new.nonzero()[0]
         which = chosen.take(new) - num_beams
         origins = chosen.copy()
         origins[new] = extensions.beam.take(which)
         stays = np.full(num_beams + 1, NONE)  # where each beam goes, and -1 for what was dropped before
-        stays[origins[~is_new]] = np.flatnonzero(~is_new)
+        stays[origins[~is_new]] = (~is_new).nonzero()[0]
         following = beams.take(origins)
         following.blank[:] = blank.take(origins)
         following.spoken[:] = spoken.take(origins)
@@ -199,3 +199,10 @@ def close_words(beams: Beams, places: np.ndarray, guide: Guide) -> None:
     asked = np.flatnonzero(is_asked & np.isnan(beams.closing))
     if asked.size:
         beams.closing[asked], beams.next_state[asked] = guide.close(beams.node.take(asked), beams.state.take(asked))
+
+
+def _firsts(groups: np.ndarray) -> np.ndarray:
+    """Where each run of equal numbers (N,) begins."""
+    is_first = np.ones(len(groups), bool)
+    np.not_equal(groups[1:], groups[:-1], out=is_first[1:])
+    return is_first.nonzero()[0]

@@ -68,7 +68,7 @@ def empty_prefixes(num_utterances: int, blank_id: int, start: int) -> Beams:
 
 def adopt(beams: Beams, new: np.ndarray) -> None:
     """A prefix that was dropped and has come back meets the longer ones that had stayed."""
-    orphans = np.flatnonzero((beams.parent == NONE) & (beams.parent_mark != 0))
+    orphans = ((beams.parent == NONE) & (beams.parent_mark != 0)).nonzero()[0]
     if not orphans.size:
         return
     marks = beams.mark.take(new)

@@ -115,3 +115,9 @@ def test_a_packed_file_that_ends_early_is_refused(tmp_path):
 def test_a_file_that_is_not_there_is_said_so(tmp_path):
     with pytest.raises(AbsentError):
         read_ngrams(str(tmp_path / "words"))
+
+
+def test_a_binary_file_of_kenlm_is_named_as_such(tmp_path):
+    (tmp_path / "words").write_bytes(b"mmap lm http://kheafield.com/code format version 5\n\0")
+    with pytest.raises(TextError, match="Give the ARPA file that it was made from"):
+        read_ngrams(str(tmp_path / "words"))

@@ -19,6 +19,7 @@ from sonant.decoding.ngram.integer_table import IntegerTable
 from sonant.decoding.ngram.model import NgramModel
 
 _MAGIC = b"sonant-ngram 1\n"
+_KENLM = b"mmap lm http"  # how its binary files begin
 _ALIGNMENT = 64  # bytes
 _ARRAYS = {"log_probs": "<f4", "backoffs": "<f4", "shorter": "<i4", "states": "<i4", "keys": "<i8", "places": "<i4"}
 
@@ -26,8 +27,11 @@ _ARRAYS = {"log_probs": "<f4", "backoffs": "<f4", "shorter": "<i4", "states": "<
 def read_ngrams(location: str) -> NgramModel:
     """A model in either form: ours is mapped where it lies on a local disk, an ARPA file is read."""
     with storage.open_binary(location) as file:
-        is_ours = file.read(len(_MAGIC)) == _MAGIC
-    return _read_binary(location) if is_ours else read_arpa(location)
+        begin = file.read(len(_MAGIC))
+    if begin.startswith(_KENLM):
+        action = "Give the ARPA file that it was made from; `write_binary` makes a mapped one of it."
+        raise TextError(location, "a binary file of KenLM was found, which only KenLM reads.", action)
+    return _read_binary(location) if begin == _MAGIC else read_arpa(location)
 
 
 def write_binary(model: NgramModel, location: str) -> None:
