@@ -103,6 +103,7 @@ TWO_FILES = STEREO | {
         (STEREO, [1], "a.wav", 1),
         (TWO_FILES, 1, "b.flac", None),
         (TWO_FILES, 0, "a.wav", None),
+        (recording(channels=(2, 3)), 3, "a.wav", 1),
     ],
 )
 def test_channels_are_those_of_the_file_that_holds_them(lay, read, of, wanted, file, channel):
@@ -135,6 +136,7 @@ def test_channels_are_those_of_the_file_that_holds_them(lay, read, of, wanted, f
             "computed-audio",
             "mixes 2 tracks",
         ),
+        ({"id": "x", "type": "MixedCut", "tracks": [{"cut": cut(), "offset": 1}]}, "computed-audio", "silence before"),
         (["x"], "bad-line", "a row is an object"),
     ],
 )

@@ -36,7 +36,8 @@ def test_recordings_texts_and_durations_are_read(lay, read):
 
 
 def test_offsets_cut_recordings(lay, read):
-    utterances, findings = read(lay({"m.jsonl": written(CUT)}, audio=AUDIO))
+    lines = [{"start": 99, **line} for line in CUT]  # somebody's own key
+    utterances, findings = read(lay({"m.jsonl": written(lines)}, audio=AUDIO))
     assert findings == []
     assert [(one.id, one.start, one.seconds) for one in utterances] == [
         ("wav/a-0001", 0.0, 0.5),
@@ -138,6 +139,11 @@ def test_paths_of_elsewhere_are_found(lay, read, path):
     folder = lay({"m/m.json": written([{"audio_filepath": path, "duration": 1}])}, audio="m/wav/a.wav wav/a.wav")
     (one,), _ = read(f"{folder}/m")
     assert one.audio == f"{folder}/{'' if path.startswith('..') else 'm/'}wav/a.wav"
+
+
+def test_paths_may_start_from_folders_above(lay, read):
+    folder = lay({"data/set/m/m.json": written(LINES[:1])}, audio=AUDIO)
+    assert read(f"{folder}/data/set/m")[0][0].audio == f"{folder}/wav/a.wav"
 
 
 def test_a_manifest_without_recordings_is_one_error(lay, read):

@@ -102,7 +102,11 @@ def test_objects_that_mean_nothing_are_told_with_their_line(lay, read, line, rul
 def test_members_of_tars_are_addressed_without_unpacking(lay, read):
     folder = lay({"data.list": "shards/0.tar\nshards/1.tar\n", "shards/0.tar": packed()})
     lay(
-        {"shards/1.tar": packed({"sub/u3.wav": b"RIFF", "sub/u3.txt": "three\r\n", "._u4.wav": b"", "u5.png": b"\xff"})}
+        {
+            "shards/1.tar": packed(
+                {"./sub/u3.wav": b"RIFF", "./sub/u3.txt": "three\r\n", "._u4.wav": b"", "u5.png": b"\xff"}
+            )
+        }
     )
     utterances, findings = read(folder)
     assert told(utterances) == [
@@ -156,6 +160,15 @@ def test_a_tar_that_is_cut_short_is_told_and_read_as_far_as_it_goes(lay, read, e
     assert [one.id for one in utterances] == [f"u{number}" for number in range(1, 9 if end < 0 else 3)]
     assert (finding.rule, finding.place) == ("unreadable-archive", f"{folder}/0.tar")
     assert says in finding.problem
+
+
+def test_a_tar_with_a_damaged_header_is_told_and_read_up_to_it(lay, read):
+    content = bytearray(packed())
+    content[4 * 512 : 5 * 512] = b"X" * 512  # the header of u2.txt
+    folder = lay({"data.list": "0.tar\n", "0.tar": bytes(content)})
+    utterances, (finding,) = read(folder)
+    assert ([one.id for one in utterances], finding.rule) == (["u1"], "unreadable-archive")
+    assert "what follows 'u1' is lost" in finding.problem
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def cut_within(cut: Mapping[str, Any]) -> Mapping[str, Any]:
     if len(heard) == 1 and seconds_of(heard[0].get("offset") or 0.0) == 0:
         within: Mapping[str, Any] = heard[0].get("cut", heard[0])
         return within
-    raise CellError("computed-audio", f"it mixes {len(tracks)} tracks into one", _SAVE)
+    found = f"mixes {len(heard)} tracks into one" if len(heard) > 1 else "puts silence before its recording"
+    raise CellError("computed-audio", f"it {found}", _SAVE)
 
 
 def audio_of(recording: Any, wanted: Any = None) -> tuple[str, int | None]:
