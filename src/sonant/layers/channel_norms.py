@@ -62,6 +62,7 @@ class LayerNorm:
     def forward(
         self, z: Tensor, scale: Tensor | None, shift: Tensor | None, is_real: Tensor | None
     ) -> tuple[Tensor, Any]:
+        scale, shift = _as_wanted(scale, z), _as_wanted(shift, z)
         normed, mean, rstd = torch.native_layer_norm(z, z.shape[-1:], scale, shift, _EPSILON)
         return normed.to(z.dtype), (mean, rstd)
 
@@ -74,6 +75,7 @@ class LayerNorm:
         shift: Tensor | None,
         is_real: Tensor | None,
     ) -> tuple[Tensor, list[Tensor]]:
+        scale, shift = _as_wanted(scale, z), _as_wanted(shift, z)
         dz, of_scale, of_shift = torch.ops.aten.native_layer_norm_backward(
             gradient, z, z.shape[-1:], *statistics, scale, shift, [True, True, True]
         )
@@ -113,6 +115,11 @@ class TimeNorm:
         if is_real is not None:
             dz = dz.mul_(is_real)
         return dz.to(z.dtype), [of_scale, of_shift]
+
+
+def _as_wanted(parameter: Tensor | None, z: Tensor) -> Tensor | None:
+    """On a GPU torch's kernel wants parameters in the type of what is normed; on a CPU it mixes them."""
+    return parameter if parameter is None or z.device.type == "cpu" else parameter.to(z.dtype)
 
 
 def _mean(x: Tensor, is_real: Tensor | None) -> Tensor:
