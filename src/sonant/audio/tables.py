@@ -116,7 +116,10 @@ def _file_cell(location: str, row: int, column: str, where: str) -> Any:
     file, starts = _parquet(location, mark)
     _check_column(column, file.schema_arrow.names, where)
     group, row = _place_in(starts, row, where)
-    return _parquet_column(location, mark, group, column)[row]
+    found = _parquet_column(location, mark, group, column)
+    if row >= len(found):
+        raise AudioError(location, "this Parquet file is damaged: a column ends before the others.", "Copy it again.")
+    return found[row]
 
 
 @lru_cache(maxsize=_TABLES_KEPT)

@@ -184,6 +184,7 @@ def test_whatever_the_sizes_in_a_header_say_nothing_but_a_sentence_comes_back(tm
             except AudioError:
                 continue
             assert found.shape[1] == recording.info.num_channels
+            assert recording.info.num_samples is None or recording.info.num_samples > 0
 
 
 NIST = """NIST_1A
