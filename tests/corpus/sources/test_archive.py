@@ -267,7 +267,7 @@ def test_no_name_leads_out_of_the_folder(name):
     if path is not None:
         assert not os.path.isabs(path)
         assert os.path.normpath(path) == path != "."
-        assert not path.startswith("..") or path.startswith("...")
+        assert ".." not in path.split("/")
 
 
 def test_links_are_never_followed(pack, read, tmp_path):
