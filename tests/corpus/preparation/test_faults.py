@@ -286,7 +286,7 @@ def test_whoever_splits_by_hash_is_told_that_speakers_cross(lay, prepared, liste
     assert (result.num_utterances, result.warnings["speaker-in-two-splits"]) == (8, 1)
     (found,) = (line for line in listed("findings.csv") if line["rule"] == "speaker-in-two-splits")
     assert re.search(
-        r"\d speakers are in several splits, for instance 's\d' in '(dev|test|train)' and", found["problem"]
+        r"speakers are in several splits \(\d of them\), for instance 's\d' in '(dev|test|train)' and", found["problem"]
     )
     with pytest.raises(ManifestError, match="speaker-in-two-splits"):
         prepared(table, splits=SplitConfig(by="hash"), severities={"speaker-in-two-splits": "error"})

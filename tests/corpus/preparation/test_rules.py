@@ -131,7 +131,7 @@ MAKERS = [
     ("unread-table", _unread_table, "speakers.json", "not read"),
     ("guessed-encoding", _cp1252, r"table.csv(:\d+)?", "cp1252"),
     ("empty-audio", _behind_its_end, "table.csv:10", "nothing of 'bad-0001' lies within its recording"),
-    ("label-spelling", _spelling, "table.csv:6", "'smoker' is 'no' 6 times and 'No' 1 times"),
+    ("label-spelling", _spelling, "table.csv:6", "'smoker' is 'no' (×6) and 'No' (×1): they"),
     ("unknown-speakers", _nameless, "table.csv:2", "no utterance names its speaker"),
     ("split-for-unknown-id", _split_of_a_stranger, "saved.json", "stranger"),
     ("id-without-split", _without_split, "saved.json", "a7"),

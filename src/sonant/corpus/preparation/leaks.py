@@ -68,7 +68,7 @@ def _torn_in_short(draft: Draft) -> Iterator[Placed]:
         query = "SELECT place FROM draft.rows WHERE NOT rejected AND speaker = ? ORDER BY position"
         (place,) = next(draft.select(query, speaker))
         splits = " and ".join(f"'{split}'" for split in counts)
-        problem = f"{len(torn):,} speakers are in several splits, for instance '{speaker}' in {splits}."
+        problem = f"speakers are in several splits ({len(torn):,} of them), for instance '{speaker}' in {splits}."
         found = new_finding("speaker-in-two-splits", place, problem, "Results will look better than they are.")
         yield None, replace(found, is_error=False)
 
@@ -82,7 +82,7 @@ def _shared_texts(draft: Draft) -> Iterator[Placed]:
     if count:
         query = f"SELECT r.text, r.place FROM {shared} JOIN draft.rows r USING (position) ORDER BY position"
         text, place = next(draft.select(query))
-        problem = f"{count:,} texts are in more than one split, for instance {shortened(text)}."
+        problem = f"texts are in more than one split ({count:,} of them), for instance {shortened(text)}."
         action = "A model that learns texts by heart will look better than it is."
         yield None, new_finding("text-in-two-splits", place, problem, action)
 

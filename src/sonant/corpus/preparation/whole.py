@@ -115,7 +115,7 @@ def _spelt_differently(draft: Draft) -> Iterator[Placed]:
     for (name, _), values in spellings.items():
         if len(values) > 1:
             (place,) = next(draft.select("SELECT place FROM draft.rows WHERE position = ?", values[-1][2]))
-            shown = " and ".join(f"'{value}' {count:,} times" for value, count, _ in values)
+            shown = " and ".join(f"'{value}' (×{count:,})" for value, count, _ in values)
             problem = f"'{name}' is {shown}: they will be different classes."
             yield None, new_finding("label-spelling", place, problem, "Write them alike.")
 
@@ -148,7 +148,8 @@ def _rare_characters(draft: Draft, fewest: int) -> Iterator[Placed]:
     rare = sorted((count, character) for character, count in counts.items() if count < fewest)
     if rare:
         shown = ", ".join(f"'{one}' ({places[one]})" for _, one in rare[:5]) + (" …" if len(rare) > 5 else "")
-        problem = f"{len(rare):,} characters occur in fewer than {fewest} utterances: {shown}."
+        what = "1 character occurs" if len(rare) == 1 else f"{len(rare):,} characters occur"
+        problem = f"{what} in fewer than {fewest} utterances: {shown}."
         action = "Normalise the texts, or correct them: what is seen so seldom cannot be learnt."
         yield None, new_finding("rare-character", places[rare[0][1]], problem, action)
 
