@@ -10,16 +10,22 @@ if TYPE_CHECKING:
     from sonant.corpus.manifest import open_corpus as open_corpus
     from sonant.corpus.preparation.config import PrepareConfig as PrepareConfig
     from sonant.corpus.preparation.run import prepare as prepare
+    from sonant.inference.load import load as load
+    from sonant.recipes.evaluate import evaluate as evaluate
+    from sonant.recipes.train import train as train
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Corpus": "sonant.corpus.manifest",
     "PrepareConfig": "sonant.corpus.preparation.config",
+    "evaluate": "sonant.recipes.evaluate",
+    "load": "sonant.inference.load",
     "open_corpus": "sonant.corpus.manifest",
     "prepare": "sonant.corpus.preparation.run",
+    "train": "sonant.recipes.train",
 }
-__all__ = ["Corpus", "PrepareConfig", "__version__", "open_corpus", "prepare"]
+__all__ = ["Corpus", "PrepareConfig", "__version__", "evaluate", "load", "open_corpus", "prepare", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ from sonant.batches.report import Tally
 from sonant.checkpoints.bundle import Description, write_bundle
 from sonant.objectives.loss import Loss, Mean, Part, Watch
 from sonant.training.config import TrainerConfig
+from sonant.training.console import Console
 from sonant.training.engine import Engine
 from sonant.training.parts import Parts
 from sonant.training.run_folder import RunFolder
@@ -173,7 +174,7 @@ class SmallObjective:
 
 
 def build(config: SmallConfig):
-    def made(engine: Engine, run: RunFolder) -> Parts:
+    def made(engine: Engine, run: RunFolder, console: Console) -> Parts:
         torch.manual_seed(3)
         model = SmallModel(config.width, config.dropout, config.ballast)
         source = SequenceSource(config, engine.rank, engine.world)
@@ -228,7 +229,7 @@ def main(words: list[str]) -> int:
     config = configured(*settings)
     if "--scan" in words:
         engine = Engine(config.trainer, cpu=True)
-        scan(build(config)(engine, RunFolder(words[0])), engine, config.trainer)
+        scan(build(config)(engine, RunFolder(words[0]), Console(is_silent=True)), engine, config.trainer)
         return 0
     if "--kill-after" in words:  # seconds, by the clock
         seconds = float(words[words.index("--kill-after") + 1])

@@ -69,7 +69,9 @@ def test_gradients_are_clipped_by_the_norm_of_all_of_them(tmp_path):
     engine = Engine(config.trainer)
     run = RunFolder(str(tmp_path))
     with run.held():
-        trainer = Trainer(build(config)(engine, run), config.trainer, run, engine, Console(is_silent=True))
+        trainer = Trainer(
+            build(config)(engine, run, Console(is_silent=True)), config.trainer, run, engine, Console(is_silent=True)
+        )
         trainer._step(trainer.loader.endless())
     total = torch.nn.utils.get_total_norm([p.grad for p in trainer.model.parameters()])
     assert float(total) == pytest.approx(0.001, rel=1e-3)

@@ -16,6 +16,10 @@ from sonant.base.names import suggestion
 VERBS = {
     "prepare": "Turn somebody's recordings into a checked, split corpus.",
     "inspect": "Show what a corpus holds and what is wrong with it.",
+    "train": "Train a model from a corpus, or go on with a training.",
+    "evaluate": "Measure a trained model, with intervals.",
+    "generate": "Let a language model write.",
+    "compare": "Put runs side by side, with paired intervals.",
     "completion": "Print what a shell needs to complete these commands.",
 }
 _EXIT_CODES = """\

@@ -72,7 +72,8 @@ B_contra = TypeVar("B_contra", contravariant=True)
 class Objective(Protocol[B_contra]):
     """What is to be learnt. It holds settings and no state: all that changes lies in the model."""
 
-    watches: tuple[Watch, ...]
+    @property
+    def watches(self) -> tuple[Watch, ...]: ...
 
     def counts(self, batch: B_contra) -> Mapping[str, float]:
         """How much of each kind a batch holds, from its data alone; an empty batch holds 0 of every kind."""

@@ -161,6 +161,17 @@ class Engine:
         result: T = made[0]
         return result
 
+    def one_after_the_other(self, work: Callable[[], T]) -> T:
+        """Done by the first rank, then by all others, who find what it left on the disk."""
+        made: list[T] = []
+        self.on_main(lambda: made.append(work()))
+        return made[0] if made else work()
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether no rank has all weights, so that all must use the model together."""
+        return self.config.sharded
+
     def close(self) -> None:
         """Lets go of the other ranks, so that another training may follow with other settings."""
         from accelerate.state import AcceleratorState

@@ -7,6 +7,7 @@ kill, so a process of its own runs it, is watched while it grows, and its death 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sonant.training.trainer import Trainer
 
 _MARK = "sonant-scan "  # begins each line that a scanning process says
+_OF_RANKS = frozenset(("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 _WATCH_SECONDS = 0.05
 _SHARE = 0.92  # of what is allowed: validation, pages and other processes need a little
 _ACTION = "Make batches smaller (--find-batch finds a size that fits), or set trainer.gradient_checkpointing."
@@ -78,7 +80,8 @@ def scan(parts: Parts, engine: Engine, config: TrainerConfig) -> None:
 def scan_in_child(command: Sequence[str], config: GuardConfig, console: Console) -> int:
     """Runs the scan elsewhere and gives its peak in bytes; an OutOfMemoryError names the batch that did not fit."""
     allowed = int(config.max_memory_gb * 1e9) if config.max_memory_gb else int(allowed_bytes() * _SHARE)
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    alone = {name: value for name, value in os.environ.items() if name not in _OF_RANKS}
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=alone)
     watch = _Watch(child, allowed)
     last = Tried(what="the model itself")
     peak = 0

@@ -32,7 +32,7 @@ class RunConfig(Protocol):
     def trainer(self) -> TrainerConfig: ...
 
 
-Build = Callable[[Engine, RunFolder], Parts]
+Build = Callable[[Engine, RunFolder, Console], Parts]
 
 
 def train(
@@ -55,7 +55,7 @@ def train(
         engine.on_main(lambda: _open(run, config, stack, console))
         if config.trainer.guard.scan and engine.device.type == "cpu" and scan_command and not run.has_state:
             engine.on_main(lambda: scan_in_child(scan_command, config.trainer.guard, console))
-        trainer = Trainer(build(engine, run), config.trainer, run, engine, console)
+        trainer = Trainer(build(engine, run, console), config.trainer, run, engine, console)
         if config.trainer.guard.scan and engine.device.type != "cpu":
             scan_here(trainer)
         return trainer.run(resume)

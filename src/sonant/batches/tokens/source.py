@@ -62,6 +62,10 @@ class TokenSource:
     def num_overlong(self, epoch: int) -> int:
         return len(self._epoch(epoch)[1].overlong)
 
+    def largest(self) -> list[int]:
+        rows, planned = self._epoch(0)
+        return planned.largest(np.asarray(rows.sizes, np.float64))
+
     def conditions(self) -> Mapping[str, str]:
         return {
             "tokens": f"{self.spans.num_tokens} of {self.spans.file.fingerprint}",

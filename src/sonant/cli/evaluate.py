@@ -1,0 +1,71 @@
+"""`sonant evaluate`: figures of a bundle, each with its interval, and a table with a row an utterance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from sonant.cli.main import VERBS
+from sonant.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from sonant.recipes.evaluate import EvaluateResult
+
+_EPILOG = """\
+examples:
+  sonant evaluate runs/plays/bundle                        on what its training kept back: the same figures again
+  sonant evaluate runs/plays/bundle other.txt              on other data
+  sonant evaluate runs/mine/bundle my-corpus --split test --table test.parquet
+"""
+
+
+def parser() -> Parser:
+    made = Parser("evaluate", VERBS["evaluate"], _EPILOG)
+    made.add_argument("bundle", metavar="BUNDLE", help="the folder 'bundle' of a run, local or remote")
+    made.add_argument(
+        "data", metavar="DATA", nargs="*", help="corpora, or texts; none: what its training validated with"
+    )
+    made.add_argument("--split", metavar="NAME", help="of corpora (dev)")
+    made.add_argument(
+        "--table", metavar="FILE", help="write a row an utterance as Parquet: what `sonant compare` reads"
+    )
+    made.add_argument("--resamples", metavar="N", type=int, default=2000, help="of the bootstrap (2000)")
+    made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default) or cuda")
+    made.add_argument("--json", action="store_true", help="print plain values for programs")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from sonant.evaluation.table import write_evaluation
+    from sonant.metrics.intervals import BootstrapConfig
+    from sonant.recipes.evaluate import evaluate
+
+    def say(sentence: str) -> None:
+        print(sentence, file=sys.stderr)
+
+    bootstrap = BootstrapConfig(resamples=arguments.resamples)
+    where = {"split": arguments.split, "device": arguments.device}
+    result = evaluate(arguments.bundle, *arguments.data, bootstrap=bootstrap, say=say, **where)
+    if arguments.table:
+        write_evaluation(arguments.table, result.evaluation)
+        say(f"The table is {arguments.table}")
+    print(json.dumps(result.as_dict(), indent=2) if arguments.json else in_words(result))
+    return 0
+
+
+def in_words(result: EvaluateResult) -> str:
+    """A line a figure; intervals where there is more than one document or speaker."""
+    from sonant.reports.terminal import text_table
+
+    rows = []
+    for name, value in result.figures.items():
+        found = result.intervals.get(name)
+        is_known = found is not None and found.low == found.low
+        rows.append(
+            [name, value, found.low if found and is_known else None, found.high if found and is_known else None]
+        )
+    count = len(result.evaluation.rows)
+    told = f"{result.bundle}: {count:,} rows" + ("" if count > 1 else "; one alone has no interval")
+    return f"{told}\n{text_table(['figure', 'value', '95 % low', 'high'], rows)}"

@@ -1,0 +1,58 @@
+"""What recipes for speech learn from: corpora of `sonant prepare`, which split of each, and how long utterances may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from sonant.base.bounds import Within, check_fields
+from sonant.base.errors import ConfigError
+from sonant.corpus.manifest import Corpus, open_corpus
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorporaConfig:
+    train: tuple[str, ...] = ()
+    validation: tuple[str, ...] = ()  # empty: the same corpora
+    train_split: str = "train"
+    validation_split: str = "dev"
+    min_seconds: Annotated[float, Within(0, 1e5)] = 0.5  # shorter utterances are left out
+    max_seconds: Annotated[float, Within(0, 1e5)] = 1e5  # longer ones too
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.max_seconds <= self.min_seconds:
+            problem = f"{self.max_seconds:g} s is no more than min_seconds ({self.min_seconds:g} s)."
+            raise ConfigError("max_seconds", problem, "Raise it.")
+
+
+def check_given(config: CorporaConfig) -> None:
+    """Whether there is anything to learn from."""
+    if not config.train:
+        problem = "nothing is given to learn from."
+        raise ConfigError("corpora.train", problem, "Name corpora behind the recipe: sonant train RECIPE CORPUS …")
+
+
+def training_corpora(config: CorporaConfig) -> list[Corpus]:
+    return [_fitting(open_corpus(place).split(config.train_split), config) for place in config.train]
+
+
+def validation_corpora(config: CorporaConfig) -> list[Corpus]:
+    places = config.validation or config.train
+    return [_fitting(open_corpus(place).split(config.validation_split), config) for place in places]
+
+
+def told(corpora: Sequence[Corpus]) -> str:
+    """Corpora in words."""
+    return f"{sum(map(len, corpora)):,} utterances, {sum(corpus.hours for corpus in corpora):.2f} h"
+
+
+def _fitting(corpus: Corpus, config: CorporaConfig) -> Corpus:
+    """The utterances of the right duration; an error where that is none of them."""
+    is_fitting = (corpus.seconds >= config.min_seconds) & (corpus.seconds <= config.max_seconds)
+    if not is_fitting.any():
+        bounds = f"{config.min_seconds:g} to {config.max_seconds:g} s"
+        problem = f"none of {len(corpus):,} utterances lasts {bounds}."
+        raise ConfigError("corpora.min_seconds", f"{corpus.folder}: {problem}", "Widen the bounds.")
+    return corpus.where(is_fitting)
