@@ -179,6 +179,25 @@ def test_the_worst_finds_can_be_heard(folder, corpus):
     assert sorted(float(np.abs(samples).max()) > 0 for samples, _ in sounds) == [False, True]
 
 
+def test_a_find_within_a_long_recording_is_heard_where_it_is(tmp_path, voiced):
+    """Also one that was left out, so that no manifest knows where it was."""
+    source = tmp_path / "set"
+    source.mkdir()
+    sound = np.concatenate([voiced(2.0, 16000, seed=1), np.zeros(32000, np.float32), voiced(2.0, 16000, seed=2)])
+    soundfile.write(source / "long.wav", sound, 16000, subtype="FLOAT")
+    (source / "table.csv").write_text(
+        "audio,start,end,text\nlong.wav,0,2,go on\nlong.wav,3,5,so no\nlong.wav,5,6,a b c\n"
+    )
+    config = sonant.PrepareConfig(skip_invalid=True, workers=1, limits=Limits(max_characters_per_second=3))
+    sonant.prepare(str(source), str(tmp_path / "corpus"), config)
+    corpus = sonant.open_corpus(str(tmp_path / "corpus"))
+    findings = with_sounds(read_findings(corpus.folder), corpus)
+    (audio,) = Reader(corpus_page(corpus, summarize(corpus), findings)).audio
+    heard, rate = soundfile.read(io.BytesIO(base64.b64decode(audio.partition(";base64,")[2])))
+    assert rate == 16000
+    np.testing.assert_allclose(heard, sound[80000:96000], atol=1e-4)
+
+
 def test_names_from_the_data_cannot_break_the_page(tmp_path, voiced):
     source = tmp_path / "set"
     source.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -180,3 +181,11 @@ def test_a_corpus_in_a_bucket_that_points_to_this_machine_is_told(lay):
     packed = sonant.prepare(table, folder, replace(config, pack=True))
     assert "local-audio" not in packed.warnings
     assert [one.audio.startswith(f"{folder}/audio/00000-") for one in sonant.open_corpus(folder)] == [True] * 3
+
+
+def test_every_rule_is_produced_by_some_test():
+    tests = Path(__file__).resolve().parents[2]
+    spoken = {
+        word for path in tests.rglob("test_*.py") for word in re.findall(r'"([a-z]+(?:-[a-z]+)+)"', path.read_text())
+    }
+    assert set(RULES) - spoken == set()

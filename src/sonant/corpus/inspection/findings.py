@@ -46,6 +46,8 @@ def read_findings(folder: str) -> list[Found]:
             action=line["action"],
             id=line["id"],
             audio=line["audio"],
+            start=float(line.get("start") or 0),
+            seconds=float(line.get("seconds") or 0) or None,
         )
         for line in lines
     ]

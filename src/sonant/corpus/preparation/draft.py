@@ -78,6 +78,14 @@ class Row(NamedTuple):
         )
 
 
+class Sound(NamedTuple):
+    """Where the utterance of a finding is heard; no audio where it is about none, no seconds where none were heard."""
+
+    audio: str
+    start: float
+    seconds: float
+
+
 @dataclass(frozen=True)
 class DraftUtterance:
     """What splitting asks of an utterance."""
@@ -150,28 +158,29 @@ class Draft:
         for position, id, speaker, seconds, split, labels, extra in self.select(query + " ORDER BY position"):
             yield DraftUtterance(position, id, speaker, seconds, split, from_json(labels), from_json(extra))
 
-    def findings(self) -> Iterator[tuple[Finding, str]]:
-        """With the audio of the utterance; in the order of the sources, the corpus as a whole last."""
+    def findings(self) -> Iterator[tuple[Finding, Sound]]:
+        """With the sound of the utterance; in the order of the sources, the corpus as a whole last."""
         query = (
-            "SELECT f.rule, f.place, f.problem, f.action, f.id, f.is_error, r.audio FROM draft.findings f "
+            "SELECT f.rule, f.place, f.problem, f.action, f.id, f.is_error, "
+            "coalesce(r.audio, ''), coalesce(r.start, 0), coalesce(r.seconds, 0) FROM draft.findings f "
             "LEFT JOIN draft.rows r USING (position) ORDER BY f.position IS NULL, f.position, f.rowid"
         )
-        for *texts, is_error, audio in self.select(query):
-            rule, place, problem, action, id = texts
+        for rule, place, problem, action, id, is_error, *sound in self.select(query):
             found = Finding(rule=rule, place=place, problem=problem, action=action, id=id, is_error=bool(is_error))
-            yield found, audio or ""
+            yield found, Sound(*sound)
 
-    def rejected(self) -> Iterator[tuple[Finding, str]]:
+    def rejected(self) -> Iterator[tuple[Finding, Sound]]:
         """For each utterance or line left out, the first error that was found in it."""
         last = None
         query = (
-            "SELECT f.position, f.rule, f.place, f.problem, f.action, f.id, r.audio FROM draft.findings f "
+            "SELECT f.position, f.rule, f.place, f.problem, f.action, f.id, "
+            "coalesce(r.audio, ''), coalesce(r.start, 0), coalesce(r.seconds, 0) FROM draft.findings f "
             "LEFT JOIN draft.rows r USING (position) WHERE is_error AND f.position IS NOT NULL "
             "ORDER BY f.position, f.rowid"
         )
-        for position, rule, place, problem, action, id, audio in self.select(query):
+        for position, rule, place, problem, action, id, *sound in self.select(query):
             if position != last:
-                yield Finding(rule=rule, place=place, problem=problem, action=action, id=id), audio or ""
+                yield Finding(rule=rule, place=place, problem=problem, action=action, id=id), Sound(*sound)
             last = position
 
     def num_rejected(self) -> dict[str, int]:

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from sonant.base import storage
 from sonant.corpus import manifest
-from sonant.corpus.preparation.draft import Draft, Row, from_json
+from sonant.corpus.preparation.draft import Draft, Row, Sound, from_json
 from sonant.corpus.preparation.whole import kinds_of
 from sonant.corpus.splits import Splitter
+from sonant.corpus.utterance import Finding
 
 T = TypeVar("T")
 _GROUP_ROWS = 8192
@@ -30,17 +31,21 @@ def write_findings(folder: str, draft: Draft) -> None:
     """Everything that was found, errors and warnings."""
     here = _FromHere(folder)
     rows = (
-        (*(getattr(found, name) for name in _FINDING), here(audio), "error" if found.is_error else "warning")
-        for found, audio in draft.findings()
+        (*_cells(found, sound, here), "error" if found.is_error else "warning") for found, sound in draft.findings()
     )
-    _write_csv(storage.join(folder, manifest.FINDINGS), (*_FINDING, "audio", "severity"), rows)
+    _write_csv(storage.join(folder, manifest.FINDINGS), (*_FINDING, *Sound._fields, "severity"), rows)
 
 
 def write_rejected(folder: str, draft: Draft) -> None:
     """Each utterance, or line, that was left out, and why."""
     here = _FromHere(folder)
-    rows = ((*(getattr(found, name) for name in _FINDING), here(audio)) for found, audio in draft.rejected())
-    _write_csv(storage.join(folder, manifest.REJECTED), (*_FINDING, "audio"), rows)
+    rows = (_cells(found, sound, here) for found, sound in draft.rejected())
+    _write_csv(storage.join(folder, manifest.REJECTED), (*_FINDING, *Sound._fields), rows)
+
+
+def _cells(found: Finding, sound: Sound, here: _FromHere) -> list[Any]:
+    times = (round(sound.start, 4), round(sound.seconds, 4)) if sound.audio else ("", "")
+    return [*(getattr(found, name) for name in _FINDING), here(sound.audio), *times]
 
 
 def write_plans(folder: str, draft: Draft, splitter: Splitter) -> None:
