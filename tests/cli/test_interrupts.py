@@ -68,7 +68,7 @@ def test_a_preparation_that_is_interrupted_goes_on_where_it_was(long_set, tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert '"num_utterances": 40' in done.stdout
     (num_decoded,) = (line for line in done.stdout.splitlines() if '"num_decoded"' in line)
-    assert 0 < int(num_decoded.strip(" ,").rpartition(" ")[2]) < 40
+    assert int(num_decoded.strip(" ,").rpartition(" ")[2]) < 40
 
 
 @pytest.mark.slow
