@@ -5,6 +5,8 @@ from __future__ import annotations
 from sonant.base.errors import DependencyError, StorageError, UsageError
 from sonant.checkpoints.bundle import open_bundle
 
+_TRANSPORTS = ("httpx", "httpx2", "requests")  # their errors share no base that we could import
+
 
 def push_bundle(folder: str, name: str, *, is_private: bool = True) -> str:
     """Uploads a bundle and gives its address; private unless somebody says otherwise on the hub."""
@@ -31,6 +33,8 @@ def push_bundle(folder: str, name: str, *, is_private: bool = True) -> str:
             "the hub refuses: not logged in, or not allowed." if status in (401, 403) else f"the hub says: {error}"
         )
         raise StorageError(name, problem, "Log in with: hf auth login. The bundle stays where it is.") from error
-    except OSError as error:
+    except Exception as error:
+        if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _TRANSPORTS:
+            raise
         problem = f"the hub cannot be reached ({type(error).__name__})."
         raise StorageError(name, problem, "Try again later with the same command. The bundle stays here.") from error

@@ -24,13 +24,9 @@ examples:
 def parser() -> Parser:
     made = Parser("evaluate", VERBS["evaluate"], _EPILOG)
     made.add_argument("bundle", metavar="BUNDLE", help="the folder 'bundle' of a run, local or remote")
-    made.add_argument(
-        "data", metavar="DATA", nargs="*", help="corpora, or texts; none: what its training validated with"
-    )
+    made.add_argument("data", metavar="DATA", nargs="*", help="corpora or texts; none: those of its training")
     made.add_argument("--split", metavar="NAME", help="of corpora (dev)")
-    made.add_argument(
-        "--table", metavar="FILE", help="write a row an utterance as Parquet: what `sonant compare` reads"
-    )
+    made.add_argument("--table", metavar="FILE", help="write a row an utterance, for `sonant compare`")
     made.add_argument("--resamples", metavar="N", type=int, default=2000, help="of the bootstrap (2000)")
     made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default) or cuda")
     made.add_argument("--json", action="store_true", help="print plain values for programs")
@@ -62,10 +58,8 @@ def in_words(result: EvaluateResult) -> str:
     rows = []
     for name, value in result.figures.items():
         found = result.intervals.get(name)
-        is_known = found is not None and found.low == found.low
-        rows.append(
-            [name, value, found.low if found and is_known else None, found.high if found and is_known else None]
-        )
+        bounds = [found.low, found.high] if found and found.low == found.low else [None, None]
+        rows.append([name, *("" if number is None else f"{number:.6g}" for number in (value, *bounds))])
     count = len(result.evaluation.rows)
     told = f"{result.bundle}: {count:,} rows" + ("" if count > 1 else "; one alone has no interval")
     return f"{told}\n{text_table(['figure', 'value', '95 % low', 'high'], rows)}"

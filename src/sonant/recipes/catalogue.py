@@ -26,6 +26,7 @@ from sonant.training.start import Build
 # and build(config).
 TASKS = {
     "language": "sonant.recipes.language",
+    "pretrain": "sonant.recipes.pretrain",
 }
 _ENDINGS = (".yaml", ".yml")
 

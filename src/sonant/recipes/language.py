@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal
@@ -18,6 +18,7 @@ from sonant.base.bounds import Within, check_fields
 from sonant.batches.bucketing import RandomConfig, TokenBucketingConfig
 from sonant.batches.loader import Loader, LoaderConfig
 from sonant.batches.tokens.blocks import block_size
+from sonant.batches.tokens.documents import Texts
 from sonant.batches.tokens.rows import Packing
 from sonant.batches.tokens.source import PackingConfig, TokenSource
 from sonant.batches.tokens.spans import Spans
@@ -54,6 +55,7 @@ class LanguageTokenizerConfig:
 
     folder: str = ""
     train: CharactersConfig | SubwordsConfig = field(default_factory=SubwordsConfig)
+    max_characters: Annotated[int, Within(1, 1e12)] = 100_000_000  # of the texts, from their beginning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +118,21 @@ def _tokenizer(config: Config, run: RunFolder, console: Console) -> Tokenizer:
         found = load_tokenizer(folder)
     else:
         texts = read_training_texts(config.texts, console.say)
-        found = train_tokenizer((stretch.text for stretch in texts.stretches()), config.tokenizer.train)
+        found = train_tokenizer(_first_of(texts, config.tokenizer.max_characters), config.tokenizer.train)
     with storage.storage_errors(kept):
         os.makedirs(kept + ".part", exist_ok=True)
         found.save(kept + ".part")
         os.rename(kept + ".part", kept)
     return load_tokenizer(kept)
+
+
+def _first_of(texts: Texts, num_characters: int) -> Iterator[str]:
+    """As much of the texts as a tokenizer needs to see; a stream may have no end."""
+    for stretch in texts.stretches():
+        yield stretch.text
+        num_characters -= len(stretch.text)
+        if num_characters <= 0:
+            return
 
 
 def _model(config: Config, tokenizer: Tokenizer, console: Console) -> tuple[nn.Module, int]:

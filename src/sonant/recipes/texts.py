@@ -14,7 +14,7 @@ from sonant.batches.tokens.documents import Stretch, Texts, texts_of_corpus, tex
 from sonant.batches.tokens.spans import ShareConfig, Spans, everything, of_split, shared_out
 from sonant.batches.tokens.writing import TokenizingConfig, tokenized
 from sonant.corpus.manifest import MANIFEST
-from sonant.corpus.sources.arrow.hub import hub_id, streamed_rows
+from sonant.corpus.sources.arrow.hub import HubId, hub_id, streamed_rows
 from sonant.corpus.sources.options import Documents, SourceOptions
 from sonant.corpus.utterance import Finding
 from sonant.text.tokenizer import Tokenizer
@@ -137,8 +137,10 @@ class _Faults:
 
 
 def _of_hub(config: HubTexts) -> Texts:
+    wanted = HubId(config.id) if os.path.isdir(config.id) else hub_id(config.id)
+
     def documents() -> Iterator[str]:
-        for row in streamed_rows(config.id, hub_id(config.id), config.split):
+        for row in streamed_rows(config.id, wanted, config.split):
             if config.column not in row:
                 problem = f"its rows have no '{config.column}'."
                 raise SourceError(config.id, problem, suggestion(config.column, row))
