@@ -86,11 +86,12 @@ def test_a_batch_equals_each_utterance_alone(spelling, seed, num_frames):
         assert [prefix.score for prefix in alone[0]] == pytest.approx([prefix.score for prefix in together[row]])
 
 
-def test_more_utterances_than_are_searched_at_once_keep_their_order(spelling, monkeypatch):
+@pytest.mark.parametrize("bound", ["_UTTERANCES_AT_ONCE", "_CELLS"])
+def test_more_utterances_than_are_searched_at_once_keep_their_order(spelling, monkeypatch, bound):
     num_frames = [3, 9, 1, 7, 5]
     log_probs = scores_of(3, num_frames, 5)
     together = search_prefixes(log_probs, Lengths(np.array(num_frames)), spelling)
-    monkeypatch.setattr("sonant.decoding.prefix_beam._UTTERANCES_AT_ONCE", 2)
+    monkeypatch.setattr(f"sonant.decoding.prefix_beam.{bound}", 2)
     assert search_prefixes(log_probs, Lengths(np.array(num_frames)), spelling) == together
 
 

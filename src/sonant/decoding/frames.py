@@ -33,7 +33,7 @@ class Frames:
 
     order: np.ndarray  # (B,): which utterance stands at each place
     places: np.ndarray  # (S, B): the frame of each step; -1 behind the end
-    log_probs: np.ndarray  # (S, B, V) float64
+    log_probs: np.ndarray  # (S, B, V)
     skipped: np.ndarray  # (B,): log-probability of all frames passed over
     follows_gap: np.ndarray  # (S, B) booleans: blanks were passed over just before
     num_live: np.ndarray  # (S,)
@@ -58,7 +58,7 @@ def frames_of(
     counts = is_kept.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
     places = _places(is_kept[order], int(counts.max(initial=0)))
-    chosen = np.maximum(log_probs[order[None, :], places], LEAST).astype(np.float64)
+    chosen = np.maximum(log_probs[order[None, :], places], LEAST)
     is_likely = _likely(chosen, config)
     is_likely &= (places >= 0)[:, :, None]
     is_likely[:, :, silent] = False

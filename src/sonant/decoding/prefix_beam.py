@@ -18,7 +18,8 @@ from sonant.decoding.frames import FrameConfig, frames_of
 from sonant.decoding.guide import Guide
 from sonant.decoding.spelling import Spelling
 
-_UTTERANCES_AT_ONCE = 128  # more would not fill the processor better
+_UTTERANCES_AT_ONCE = 256  # more would not fill the processor better
+_CELLS = 1 << 25  # scores that are searched at once, unless one utterance has more: 128 MB
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +59,13 @@ def search_prefixes(
     values = np.asarray(lengths.values)
     found: list[list[Prefix]] = [[] for _ in range(len(values))]
     alike = np.argsort(-values, kind="stable")
-    for start in range(0, len(alike), _UTTERANCES_AT_ONCE):
-        rows = alike[start : start + _UTTERANCES_AT_ONCE]
-        part = log_probs[rows, : int(values[rows].max(initial=0))]
+    start = 0
+    while start < len(alike):
+        longest = int(values[alike[start]])
+        fitting = _CELLS // max(1, longest * log_probs.shape[2])
+        rows = alike[start : start + min(max(1, fitting), _UTTERANCES_AT_ONCE)]
+        start += len(rows)
+        part = log_probs[rows, :longest]
         for row, prefixes in zip(
             rows.tolist(), _search(part, Lengths(values[rows]), spelling, config, guide), strict=True
         ):
