@@ -174,6 +174,14 @@ def test_llama_learns_as_well(texts, tmp_path):
     assert result.metrics["loss"] < 6
 
 
+@pytest.mark.parametrize(
+    "setting", ["trainer.gradient_checkpointing=true", "trainer.precision=bf16", "trainer.ema=0.5"]
+)
+def test_what_saves_memory_or_time_changes_little(texts, trained, tmp_path, setting):
+    result = sonant.train("language", texts, run=str(tmp_path / "run"), settings=[*QUICK, setting], is_silent=True)
+    assert result.metrics["loss"] == pytest.approx(trained[1].metrics["loss"], rel=0.02)
+
+
 def test_a_prepared_corpus_keeps_its_splits(tmp_path):
     source = tmp_path / "source"
     source.mkdir()

@@ -142,7 +142,7 @@ class SmallModel(nn.Module):
         for layer in self.layers:
             x = x + torch.relu(layer(self.dropout(x)))
         if self.ballast:
-            x = x + (x.unsqueeze(-1) * torch.ones(self.ballast)).tanh().sum(-1)
+            x = x + (x.unsqueeze(-1) * torch.ones(self.ballast, device=x.device)).tanh().sum(-1)
         if self.training:
             self.seen += 1
         x, _ = self.remember(self.norm(x))

@@ -199,3 +199,8 @@ def test_minutes_only_stop_a_run(tmp_path):
     assert not result.is_finished
     assert "minutes" in result.reason
     assert 1 <= result.step < 50
+
+
+def test_checkpointing_of_a_model_that_has_none_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="SmallModel keeps all"):
+        run_small(tmp_path, "trainer.gradient_checkpointing=true")

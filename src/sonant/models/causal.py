@@ -166,7 +166,7 @@ def _check_head(network: Any) -> None:
     was_training = network.training
     network.eval()
     tokens = torch.arange(_PROBE_TOKENS, device=network.device)[None] % network.get_input_embeddings().weight.shape[0]
-    whole = network(tokens).logits
+    whole = network(tokens, attention_mask=torch.ones_like(tokens)).logits
     ours = network(tokens, answer=lambda hidden, head: head(hidden))
     network.train(was_training)
     tolerance = 1e-4 if whole.dtype == torch.float32 else 2e-2

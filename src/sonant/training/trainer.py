@@ -10,6 +10,9 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from torch import nn
+
+from sonant.base.errors import ConfigError
 from sonant.batches.report import EpochReport
 from sonant.checkpoints.metrics_log import MetricsLog
 from sonant.objectives.loss import Mean
@@ -43,7 +46,7 @@ class Trainer:
         freeze(self.model, config.optimizer.groups)
         seed_all(config.seed, engine.rank)
         if config.gradient_checkpointing:
-            self.model.gradient_checkpointing_enable()  # type: ignore[operator]
+            _recompute(self.model)
         self.learner = Learner(self.model, self.objective, is_sharded=config.sharded)
         engine.prepare(self.learner)
         self.optimizer = Optimizer(self.model, config.optimizer)
@@ -227,6 +230,14 @@ class Trainer:
         if self.engine.is_main:
             write_page(self.run_folder, self.total_steps, self.parts.sections())
             self.run_folder.send_file("report.html")
+
+
+def _recompute(model: nn.Module) -> None:
+    """Gradient checkpointing, by whatever means the architecture has."""
+    if not hasattr(model, "gradient_checkpointing_enable"):
+        problem = f"the architecture {type(model).__name__} keeps all that it computes."
+        raise ConfigError("trainer.gradient_checkpointing", problem, "Leave it out, and make batches smaller.")
+    model.gradient_checkpointing_enable()  # type: ignore[operator]
 
 
 def _added(counts: list[Mapping[str, float]]) -> dict[str, float]:
