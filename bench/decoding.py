@@ -257,11 +257,12 @@ def tuned(side: str, child: Child, references: list[str], wanted: float = float(
 
 
 def make_peers() -> None:
-    if (PEERS / "bin" / "python").exists():
+    if (PEERS / "ready").exists():
         return
     print(f"making the peers' environment in {PEERS} (kenlm is compiled: a minute or two)")
     venv.create(PEERS, with_pip=True)
     subprocess.run([str(PEERS / "bin" / "python"), "-m", "pip", "install", "-q", *PACKAGES], check=True)
+    (PEERS / "ready").touch()
 
 
 def write_scores(folder: Path) -> dict[str, list[str]]:

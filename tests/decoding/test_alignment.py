@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonant.base.errors import SonantError
 from sonant.base.lengths import Lengths, frames_needed_by_ctc
 from sonant.decoding.alignment import align, text_log_probs
+from sonant.decoding.long_alignment import align_in_band
 
 BLANK = 0
 
@@ -79,16 +79,47 @@ def test_texts_that_do_not_fit_side_by_side_are_aligned_in_turns(monkeypatch):
     lengths = Lengths(np.array([8, 3, 5, 8, 6]))
     texts = [[1, 2, 1], [1], [2, 2], [1, 2], []]
     whole = align(log_probs, lengths, texts, BLANK)
-    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 60)
+    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 100)
     for some, others in zip(align(log_probs, lengths, texts, BLANK), whole, strict=True):
         assert some.log_prob == others.log_prob
         np.testing.assert_array_equal(some.ends, others.ends)
 
 
-def test_a_text_too_long_for_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 10)
-    with pytest.raises(SonantError, match="3 tokens on 8 frames are more than fit"):
-        align(random_scores(0, 1, 8), Lengths(np.array([8])), [[1, 2, 1]], BLANK)
+def said_with_pauses(rng, num_tokens, num_labels=600):
+    """Scores (T, V) of a text with pauses, the text, and the frame of each of its labels."""
+    text = rng.integers(1, num_tokens, num_labels)
+    frames = np.cumsum(2 + rng.integers(0, 4, num_labels) + 300 * (rng.random(num_labels) < 0.01))
+    path = np.zeros(frames[-1] + 3, int)
+    path[frames] = text
+    scores = rng.normal(0, 1.5, (len(path), num_tokens))
+    scores[np.arange(len(path)), path] += 6
+    return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), text.tolist(), frames
+
+
+def test_a_long_text_is_aligned_in_a_band_as_in_the_whole(monkeypatch):
+    log_probs, text, frames = said_with_pauses(np.random.default_rng(3), 6)
+    lengths = Lengths(np.array([len(log_probs)]))
+    whole = align(log_probs[None], lengths, [text], BLANK)[0]
+    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 200 * len(log_probs))
+    banded = align(log_probs[None], lengths, [text], BLANK)[0]
+    assert banded.log_prob == pytest.approx(whole.log_prob)
+    np.testing.assert_array_equal(banded.starts, whole.starts)
+    np.testing.assert_array_equal(banded.ends, whole.ends)
+    np.testing.assert_allclose(banded.peaks, whole.peaks)
+    assert (np.abs(banded.starts - frames) <= 1).mean() > 0.95
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), num_labels=st.integers(0, 90), spare=st.integers(0, 40))
+def test_a_band_always_reaches_the_end_of_the_text(seed, num_labels, spare):
+    rng = np.random.default_rng(seed)
+    text = rng.integers(1, 3, num_labels).tolist()
+    num_frames = max(1, frames_needed_by_ctc(text) + spare)
+    alignment = align_in_band(random_scores(seed, 1, num_frames)[0], text, BLANK, width=64)
+    assert np.isfinite(alignment.log_prob)
+    assert len(alignment.starts) == num_labels
+    assert (alignment.ends > alignment.starts).all()
+    assert (alignment.starts[1:] >= alignment.ends[:-1]).all()
 
 
 def test_impossible_scores_still_have_a_likeliest_path():

@@ -6,25 +6,15 @@ Shapes: R texts, T frames, V tokens, L labels, S = 2L + 1 states: a blank before
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from sonant.base.errors import SonantError
 from sonant.base.lengths import Lengths, frames_needed_by_ctc
+from sonant.decoding.long_alignment import align_in_band
+from sonant.decoding.paths import Alignment, alignment_of, skippable, states_of
 from sonant.decoding.scores import LEAST
 
-_CELLS = 1 << 28  # frames * states of one text or of texts side by side: 256 MB
-
-
-@dataclass(frozen=True, eq=False)
-class Alignment:
-    """Of each label the frames that say it, without the blanks beside them."""
-
-    log_prob: float  # of the path
-    starts: np.ndarray  # (L,) first frame
-    ends: np.ndarray  # (L,) frame behind the last
-    peaks: np.ndarray  # (L,) highest log-probability of the label among its frames
+_CELLS = 1 << 28  # frames * states of texts side by side: 256 MB; one text with more is aligned in a band
 
 
 def align(
@@ -39,6 +29,10 @@ def align(
     num_frames = np.asarray(lengths.values)[rows]
     found: list[Alignment | None] = [None] * len(texts)
     for part in _parts(texts, num_frames):
+        if len(part) == 1 and _cells(texts[part[0]], num_frames[part[0]]) > _CELLS:
+            scores = log_probs[rows[part[0]], : num_frames[part[0]]]
+            found[part[0]] = align_in_band(scores, texts[part[0]], blank_id, _CELLS // len(scores))
+            continue
         lattice = _Lattice(log_probs, rows[part], num_frames[part], [texts[place] for place in part], blank_id)
         for place, alignment in zip(part.tolist(), lattice.best_paths(), strict=True):
             found[place] = alignment
@@ -62,18 +56,18 @@ def _parts(texts: Sequence[Sequence[int]], num_frames: np.ndarray) -> Iterator[n
     needed = np.array([frames_needed_by_ctc(text) for text in texts], np.int64)
     fitting = np.flatnonzero((needed <= num_frames) & (num_frames > 0))
     fitting = fitting[np.argsort(-num_frames[fitting], kind="stable")]
-    start, num_states = 0, 0
+    start, cells = 0, 0
     for place, row in enumerate(fitting.tolist()):
-        own_states = 2 * len(texts[row]) + 1
-        if own_states * int(num_frames[row]) > _CELLS:
-            problem = f"{len(texts[row])} tokens on {num_frames[row]} frames are more than fit into memory at once."
-            raise SonantError("alignment", problem, "Cut the recording at pauses and align the pieces.")
-        num_states = max(num_states, own_states)
-        if (place - start + 1) * num_states * int(num_frames[fitting[start]]) > _CELLS:
+        cells = max(cells, _cells(texts[row], num_frames[fitting[start]]))
+        if place > start and (place - start + 1) * cells > _CELLS:
             yield fitting[start:place]
-            start, num_states = place, own_states
+            start, cells = place, _cells(texts[row], num_frames[row])
     if start < len(fitting):
         yield fitting[start:]
+
+
+def _cells(text: Sequence[int], num_frames: int) -> int:
+    return (2 * len(text) + 1) * int(num_frames)
 
 
 class _Lattice:
@@ -89,13 +83,12 @@ class _Lattice:
     ) -> None:
         self.num_frames = num_frames
         self.num_labels = np.array([len(text) for text in texts])
-        labels = np.full((len(texts), 2 * int(self.num_labels.max()) + 1), blank_id)
+        self.rows, self.scores = rows, log_probs
+        self.tokens = np.full((len(texts), 2 * int(self.num_labels.max()) + 1), blank_id)
         for row, text in enumerate(texts):
-            labels[row, 1 : 2 * len(text) : 2] = text
-        self.may_skip = np.zeros(labels.shape, bool)
-        self.may_skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
-        self.scores = log_probs
-        self.cells = rows[:, None] * (log_probs.shape[1] * log_probs.shape[2]) + labels
+            self.tokens[row, : 2 * len(text) + 1] = states_of(text, blank_id)
+        self.may_skip = skippable(self.tokens)
+        self.cells = rows[:, None] * (log_probs.shape[1] * log_probs.shape[2]) + self.tokens
 
     def emissions(self, frame: int, num_live: int) -> np.ndarray:
         """(live R, S) log-probabilities of the states at one frame."""
@@ -144,7 +137,8 @@ class _Lattice:
         paths = self._traced(moves, states)
         log_probs = np.maximum(last_blank, last_label)
         for row, num_frames in enumerate(self.num_frames.tolist()):
-            yield self._alignment(row, paths[:num_frames, row], float(log_probs[row]))
+            own_scores = self.scores[self.rows[row]]
+            yield alignment_of(paths[:num_frames, row], self.tokens[row], own_scores, float(log_probs[row]))
 
     def last(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(R,) paths that end in the last blank, and in the last label."""
@@ -161,13 +155,3 @@ class _Lattice:
             paths[frame] = states
             states = states - np.where(is_live, moves[frame, rows, states], 0)
         return paths
-
-    def _alignment(self, row: int, path: np.ndarray, log_prob: float) -> Alignment:
-        frames = np.flatnonzero(path % 2)
-        labels = path[frames] // 2
-        starts = np.searchsorted(labels, np.arange(self.num_labels[row]))
-        ends = np.searchsorted(labels, np.arange(self.num_labels[row]), "right")
-        cells = self.cells[row, path[frames]] + frames * self.scores.shape[2]
-        said = np.maximum(self.scores.reshape(-1).take(cells), LEAST)
-        peaks = np.maximum.reduceat(said, starts) if len(starts) else said
-        return Alignment(log_prob, frames[starts], frames[ends - 1] + 1, peaks)

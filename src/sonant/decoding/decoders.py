@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from sonant.base.lengths import Lengths
-from sonant.decoding.alignment import Alignment, align
+from sonant.decoding.alignment import align
 from sonant.decoding.guide import Guide
 from sonant.decoding.hypotheses import Hypothesis, hypothesis_of
+from sonant.decoding.paths import Alignment
 from sonant.decoding.prefix_beam import BeamConfig, Prefix, search_prefixes
 from sonant.decoding.scores import check_scores
 from sonant.decoding.spelling import Spelling

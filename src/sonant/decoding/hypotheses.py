@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sonant.decoding.alignment import Alignment
+from sonant.decoding.paths import Alignment
 from sonant.decoding.spelling import Spelling
 
 
