@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal
 
-import numpy as np
-from torch import Tensor, nn
+from torch import nn
 
 from sonant.base import config as configs
 from sonant.base import storage
-from sonant.base.bounds import Within, check_fields
+from sonant.base.bounds import Within
 from sonant.batches.bucketing import RandomConfig, TokenBucketingConfig
 from sonant.batches.loader import Loader, LoaderConfig
 from sonant.batches.tokens.blocks import block_size
@@ -22,17 +20,11 @@ from sonant.batches.tokens.documents import Texts
 from sonant.batches.tokens.rows import Packing
 from sonant.batches.tokens.source import PackingConfig, TokenSource
 from sonant.batches.tokens.spans import Spans
-from sonant.checkpoints.bundle import Description, write_bundle
-from sonant.checkpoints.card import Card, card_text
-from sonant.checkpoints.causal_bundle import causal_config, causal_files
-from sonant.evaluation.language import document_rows, language_figures, score_documents
-from sonant.evaluation.table import Evaluation, Facts, Row, fingerprint_of, write_evaluation
-from sonant.inference.generation import GenerationConfig, generate
 from sonant.models.causal import CausalConfig, load_model, max_positions, new_model
-from sonant.models.causal_lora import merged
 from sonant.objectives.next_token import NextToken, NextTokenConfig
+from sonant.recipes.language_bundle import save_bundle
+from sonant.recipes.language_validation import Validation, ValidationConfig
 from sonant.recipes.texts import TextsConfig, check_given, read_training_texts, token_spans
-from sonant.reports.page import Block, section, table
 from sonant.text.special_names import settings_in
 from sonant.text.subword_training import SubwordsConfig
 from sonant.text.tokenizer import CharactersConfig, Tokenizer, load_tokenizer, train_tokenizer
@@ -45,7 +37,6 @@ from sonant.training.run_folder import RunFolder
 from sonant.training.start import Build
 
 DATA_KEY, BATCH_KEY = "texts.train", "batches.max_tokens"
-TABLE, SAMPLES = "utterances.parquet", "samples.json"  # of the run: of its best weights, and of each validation
 _NO_LIMIT = 1e9  # transformers writes 1e30 where a tokenizer knows no limit
 
 
@@ -56,17 +47,6 @@ class LanguageTokenizerConfig:
     folder: str = ""
     train: CharactersConfig | SubwordsConfig = field(default_factory=SubwordsConfig)
     max_characters: Annotated[int, Within(1, 1e12)] = 100_000_000  # of the texts, from their beginning
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidationConfig:
-    rows_per_batch: Annotated[int, Within(1, 1e6)] = 8
-    num_samples: Annotated[int, Within(0, 100)] = 2  # texts to read, at each validation
-    prompt: str = ""
-    generation: GenerationConfig = field(default_factory=lambda: GenerationConfig(max_tokens=100))
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +81,7 @@ def build(config: Config) -> Build:
             objective=NextToken(config.documents),
             loader=Loader(source, LoaderConfig(workers=1)),
             validate=made.validate,
-            save_bundle=partial(_save_bundle, config, model, tokenizer, train, made),
+            save_bundle=partial(save_bundle, config, model, tokenizer, train, made),
             sections=made.sections,
             config=configs.to_dict(config),
         )
@@ -157,132 +137,6 @@ def _limit(config: Config) -> int | None:
     folder = config.tokenizer.folder or config.model.folder
     found = settings_in(folder).get("model_max_length") if folder else None
     return int(found) if found and found < _NO_LIMIT else None
-
-
-class Validation:
-    """What the trainer asks of the model from time to time; the table and the texts of the last time are kept."""
-
-    def __init__(
-        self, config: Config, engine: Engine, run: RunFolder, tokenizer: Tokenizer, spans: Spans, size: int
-    ) -> None:
-        self.config, self.engine, self.run, self.tokenizer, self.spans = config, engine, run, tokenizer, spans
-        self.objective = NextToken(config.documents)
-        self.source = TokenSource(
-            spans,
-            PackingConfig(block_size=size, packing=config.packing, is_shuffled=False),
-            rows_per_batch=config.validation.rows_per_batch,
-            rank=engine.rank,
-            world=engine.world,
-        )
-        self.rows: tuple[Row, ...] = ()
-
-    def validate(self, model: nn.Module, step: int) -> Mapping[str, float]:
-        totals = score_documents(model, self.source, self.objective, device=self.engine.device)
-        self.rows = document_rows(np.sum(self.engine.gather(totals), axis=0), self.spans, self.tokenizer)
-        if self.engine.is_main and not self.engine.is_sharded:
-            self._draw(model, step)
-        return language_figures(self.rows)
-
-    def write_table(self, bundle: str) -> None:
-        """The rows behind the figures of the best weights."""
-        facts = Facts(
-            task="language",
-            bundle=bundle,
-            data=self.spans.file.fingerprint,
-            split=self.config.texts.validation_split,
-            settings={"block_size": self.source.packing.block_size},
-        )
-        write_evaluation(self.run.path(TABLE), Evaluation(facts, self.rows))
-        self.run.send_file(TABLE)
-
-    def sections(self) -> Sequence[Block]:
-        """Texts that the model wrote, the newest first."""
-        rows = [[step, text] for step, texts in sorted(self._samples().items(), reverse=True) for text in texts]
-        columns, prompt = ["step", "text"], self.config.validation.prompt
-        note = f"Drawn by itself behind \u201c{prompt}\u201d." if prompt else "Drawn by itself."
-        return [section("Samples", table(columns, rows[:8], is_sortable=False), note=note)] if rows else []
-
-    def _draw(self, model: nn.Module, step: int) -> None:
-        wanted = self.config.validation
-        if not wanted.num_samples:
-            return
-        draw = partial(generate, model, self.tokenizer, wanted.prompt, wanted.generation)
-        texts = [wanted.prompt + draw(number=number) for number in range(wanted.num_samples)]
-        found = {number: old for number, old in self._samples().items() if number < step} | {step: texts}
-        storage.write_text(self.run.path(SAMPLES), json.dumps(found, ensure_ascii=False, indent=1))
-
-    def _samples(self) -> dict[int, list[str]]:
-        where = self.run.path(SAMPLES)
-        found = json.loads(storage.read_bytes(where)) if os.path.exists(where) else {}
-        return {int(step): texts for step, texts in found.items()}
-
-
-def _save_bundle(
-    config: Config,
-    model: nn.Module,
-    tokenizer: Tokenizer,
-    train: Spans,
-    validation: Validation,
-    folder: str,
-    weights: Mapping[str, Tensor],
-    step: int,
-    metrics: Mapping[str, float],
-) -> None:
-    size = validation.source.packing.block_size
-    description = Description(
-        task="language",
-        architecture="causal",
-        config=causal_config(model),
-        evaluation={
-            "texts": configs.to_dict(config.texts),
-            "block_size": size,
-            "packing": config.packing,
-            "rows_per_batch": config.validation.rows_per_batch,
-            "documents": configs.to_dict(config.documents),
-        },
-        metrics=dict(metrics),
-        data={
-            "training": f"{train.num_tokens:,} tokens of {len(train):,} documents ({train.file.fingerprint})",
-            "validation": f"{validation.spans.num_tokens:,} tokens of {len(validation.spans):,} documents",
-        },
-        step=step,
-    )
-    files = causal_files(model, tokenizer, size, config.model.folder)
-    files["README.md"] = card_text(_card(config, model), description)
-    write_bundle(folder, description, merged(model, weights), files)
-    if validation.rows:
-        validation.write_table(fingerprint_of(storage.join(folder, "model.safetensors")))
-
-
-def _card(config: Config, model: nn.Module) -> Card:
-    kind = config.model.folder or config.model.architecture
-    count = sum(parameter.numel() for parameter in model.parameters())
-    return Card(
-        title=f"A causal language model ({kind})",
-        summary=f"{count / 1e6:.1f} million weights, trained on texts with Sonant.",
-        usage={
-            "Text that follows a prompt": 'sonant generate bundle --prompt "It was"',
-            "Scores of texts, for choosing among what a recogniser may have heard": _SCORES,
-            "With transformers": _TRANSFORMERS,
-        },
-        pipeline="text-generation",
-        library="transformers",
-        tags=(config.model.architecture,) if not config.model.folder else (),
-        datasets=[os.path.basename(place.rstrip("/")) for place in config.texts.train],
-        base=config.model.folder,
-        settings=configs.differences(config),
-        limits="It has learnt which texts are likely, not which are true, and repeats what its texts hold.",
-    )
-
-
-_SCORES = """\
-import sonant
-model = sonant.load("bundle")
-model.score(["recognise speech", "wreck a nice beach"])"""
-_TRANSFORMERS = """\
-from transformers import AutoModelForCausalLM, AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained("bundle")
-model = AutoModelForCausalLM.from_pretrained("bundle")"""
 
 
 def _told(model: nn.Module, tokenizer: Tokenizer, train: Spans, validation: Spans, size: int) -> str:
