@@ -91,8 +91,7 @@ class FrontEnd(nn.Module):
         waveforms, num_samples = self._prepared(waveforms.float(), lengths.values)
         num_frames = self.framing.num_frames(num_samples)  # (B,)
         longest = self.framing.num_frames(waveforms.shape[1])  # T
-        frames = self._with_edges(waveforms, num_samples).unfold(1, self.framing.window, self.framing.shift)
-        features = self.features_of_frames(frames[:, :longest])  # (B, T, D)
+        features = self.features_of_frames(self._frames(waveforms, num_samples)[:, :longest])  # (B, T, D)
         if self.dynamic_range is not None:
             features = limited(features, num_frames, self.dynamic_range)
         is_padding = ~Lengths(num_frames).mask(longest).unsqueeze(2)  # (B, T, 1)
@@ -125,6 +124,12 @@ class FrontEnd(nn.Module):
         if self.fewest_samples:
             waveforms, num_samples = padded_with_silence(waveforms, num_samples, self.fewest_samples)
         return waveforms, num_samples
+
+    def _frames(self, waveforms: Tensor, num_samples: Tensor) -> Tensor:
+        """(B, T or more, W)"""
+        if self.framing.window == 1:
+            return waveforms.unsqueeze(2)
+        return self._with_edges(waveforms, num_samples).unfold(1, self.framing.window, self.framing.shift)
 
     def _with_edges(self, waveforms: Tensor, num_samples: Tensor) -> Tensor:
         """What the frames see, from the first sample of the first frame on, and never less than a window."""

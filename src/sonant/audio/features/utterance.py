@@ -18,11 +18,13 @@ def normalized(waveforms: Tensor, num_samples: Tensor) -> Tensor:
     """Each waveform (B, N) with mean 0 and variance 1; padding becomes 0."""
     is_padding = ~Lengths(num_samples).mask(waveforms.shape[1])
     counts = num_samples.clamp(min=1).unsqueeze(1)  # (B, 1)
-    samples = waveforms.double().masked_fill(is_padding, 0)
-    samples = samples - samples.sum(dim=1, keepdim=True) / counts
-    samples = samples.masked_fill(is_padding, 0)
+    # As few copies as gradients allow: fresh memory costs more than arithmetic (LOG.md). Torch sums in branches, so
+    # that minutes of float32 lose nothing that counts.
+    samples = waveforms.float().masked_fill(is_padding, 0)
+    samples -= samples.sum(dim=1, keepdim=True) / counts
+    samples.masked_fill_(is_padding, 0)
     variances = samples.square().sum(dim=1, keepdim=True) / counts  # (B, 1)
-    return (samples / (variances + _LEAST_VARIANCE).sqrt()).float()
+    return samples * (variances + _LEAST_VARIANCE).rsqrt()
 
 
 def padded_with_silence(waveforms: Tensor, num_samples: Tensor, fewest_samples: int) -> tuple[Tensor, Tensor]:
