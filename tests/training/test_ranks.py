@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from safetensors.torch import load_file
 from small_training import run_small
 
 from sonant.checkpoints.metrics_log import read_log
+from sonant.checkpoints.state import list_states
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +33,10 @@ def free_port() -> str:
 
 def run_ranks(context, world, place, *words) -> list[int]:
     """A training on so many ranks; gives their exit codes."""
+    return ended(start_ranks(context, world, place, *words))
+
+
+def start_ranks(context, world, place, *words):
     shared = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     shared |= {"LOCAL_WORLD_SIZE": str(world), "ACCELERATE_USE_CPU": "true"}
     found = []
@@ -38,6 +44,10 @@ def run_ranks(context, world, place, *words) -> list[int]:
         mine = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
         found.append(context.Process(target=started, args=(place, list(words), -1, mine)))
         found[-1].start()
+    return found
+
+
+def ended(found) -> list[int]:
     codes = []
     for process in found:
         process.join(120 if not any(codes) else 5)
@@ -100,6 +110,20 @@ def test_sharded_weights_learn_what_whole_ones_learn(tmp_path, processes):
     assert run_ranks(processes, 2, tmp_path / "whole") == [0, 0]
     assert run_ranks(processes, 2, tmp_path / "sharded", SHARDED) == [0, 0]
     assert_close(weights(tmp_path / "whole", 24), weights(tmp_path / "sharded", 24), 1e-4)
+
+
+def test_a_request_to_stop_one_rank_stops_all_after_the_same_step(tmp_path, processes):
+    words = ["trainer.limits.max_steps=400", "seconds_per_step=0.02", "trainer.rhythm.log=1"]
+    place = tmp_path / "run"
+    found = start_ranks(processes, 2, place, *words)
+    while not (place / "metrics.jsonl").exists() or len(read_log(f"{place}/metrics.jsonl")) < 4:
+        assert all(process.is_alive() for process in found)
+    os.kill(found[1].pid, signal.SIGTERM)
+    assert ended(found) == [0, 0]
+    results = json.loads((place / "train_results.json").read_text())
+    assert not results["is_finished"]
+    assert results["train_reason"] == "another rank was asked to stop"
+    assert list_states(str(place / "states"))
 
 
 def torchrun(place, *words) -> subprocess.CompletedProcess:

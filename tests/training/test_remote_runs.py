@@ -33,6 +33,14 @@ def test_an_empty_machine_goes_on_from_the_bucket(bucket, tmp_path, monkeypatch,
     assert {"config.yaml", "metrics.jsonl", "all_results.json", "states", "bundle"} <= sent
 
 
+def test_a_machine_that_has_fallen_behind_goes_on_from_the_bucket(bucket, tmp_path, monkeypatch, capsys):
+    place, constant = f"{bucket}/runs/four", ["trainer.schedule.kind=constant", "trainer.schedule.warmup=0"]
+    for machine, steps in (("first", 8), ("second", 16), ("first", 24)):
+        monkeypatch.setenv("SONANT_CACHE", str(tmp_path / machine))
+        run_small(place, f"{STEPS}={steps}", *constant, is_silent=False)
+    assert "going on from step 16" in capsys.readouterr().err
+
+
 def test_a_state_without_its_marker_is_no_state(bucket, tmp_path, monkeypatch, capsys):
     place = f"{bucket}/runs/two"
     monkeypatch.setenv("SONANT_CACHE", str(tmp_path / "first"))

@@ -104,10 +104,11 @@ def test_going_on_after_a_request_to_stop_ends_as_one_run(tmp_path):
         assert torch.equal(tensor, other.tensors["weights"][name])
 
 
-def test_a_finished_run_started_again_changes_nothing(tmp_path):
-    first = run_small(tmp_path / "run")
+@pytest.mark.parametrize("words", [[], ["trainer.average.count=3", "trainer.limits.max_steps=25"]])
+def test_a_finished_run_started_again_changes_nothing(tmp_path, words):
+    first = run_small(tmp_path / "run", *words)
     before = content(tmp_path / "run")
-    second = run_small(tmp_path / "run")
+    second = run_small(tmp_path / "run", *words)
     assert content(tmp_path / "run") == before
     assert (first.metrics, first.best_step) == (second.metrics, second.best_step)
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sonant.base.errors import ConfigError
+from sonant.base.memory import keep_freed_memory
 from sonant.checkpoints.tensors import load_weights
 from sonant.objectives.loss import Mean
 from sonant.training.config import TrainerConfig
@@ -47,6 +48,7 @@ class Engine:
             raise ConfigError("precision", problem, "Choose bf16 or fp32.")
         if self.device.type == "cpu":
             local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+            keep_freed_memory()
             torch.set_num_threads(config.threads or max(1, len(os.sched_getaffinity(0)) // local))
         self._make_deterministic()
 

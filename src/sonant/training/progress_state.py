@@ -28,6 +28,7 @@ def save_run(trainer: Trainer) -> None:
     values = {
         "step": trainer.step,
         "validated_step": selection.validated_step,
+        "finished_step": selection.finished_step,
         "rate_scale": trainer.rate_scale,
         "guard": trainer.guard.state(),
         "best": selection.best.state(),
@@ -107,7 +108,7 @@ def _take_up(trainer: Trainer, found: State) -> list[str]:
     trainer.step = trainer.saved_step = found.step
     trainer.rate_scale = values["rate_scale"]
     trainer.guard.restore(values["guard"])
-    selection.validated_step = values["validated_step"]
+    selection.validated_step, selection.finished_step = values["validated_step"], values["finished_step"]
     selection.best.restore(values["best"])
     selection.averaging.restore(values["averaging"])
     if engine.scaler and values["scaler"]:

@@ -70,17 +70,19 @@ class RunFolder:
             yield
 
     def fetch(self) -> None:
-        """On an empty machine: the newest whole state, the bundle and the log of a run in a bucket."""
-        if not self.remote or state.list_states(self.states):
+        """Where the bucket is further than this machine: its newest whole state, its bundle and its log."""
+        if not self.remote:
             return
+        here = max((state.step_of(folder) for folder in state.list_states(self.states)), default=-1)
         with storage.storage_errors(self.remote):
             system, root = storage.file_system(self.remote)
             names = [name[len(root) :].lstrip("/") for name in sorted(system.find(root))]
             whole = [name for name in names if name.startswith("states/") and name.endswith(state.DESCRIPTION)]
             newest = max(whole, key=lambda name: state.step_of(os.path.dirname(name)), default=None)
+            if newest is None or state.step_of(os.path.dirname(newest)) <= here:
+                return
             wanted = [name for name in names if not name.startswith("states/")]
-            if newest is not None:
-                wanted += [name for name in names if name.startswith(os.path.dirname(newest) + "/")]
+            wanted += [name for name in names if name.startswith(os.path.dirname(newest) + "/")]
             for name in wanted:
                 os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
                 system.get_file(f"{root}/{name}", self.path(name))

@@ -36,7 +36,7 @@ class Selection:
         self.ema = MovingAverage(parts.model, config.ema) if config.ema else None
         self.best = Best(config.best)
         self.averaging = Averaging(run.path("averages"), config.average, config.best)
-        self.validated_step = 0
+        self.validated_step = self.finished_step = 0
 
     def moved(self) -> None:
         """The weights have changed: so does their average."""
@@ -58,6 +58,9 @@ class Selection:
 
     def finish(self, step: int) -> None:
         """The last validation, or the bundle of a run without any; then the mean, if it is better than the best."""
+        if self.finished_step == step:
+            return
+        self.finished_step = step
         if self.parts.validate is None:
             with self._weights_to_keep():
                 weights = self.engine.weights(self.model)

@@ -70,7 +70,7 @@ class Trainer:
             stack.callback(self.loader.close)
             self.journal.pace.start(self.step)
             batches = self.loader.endless(self._epoch_ended)
-            while not (reason := self._reason_to_end()):
+            while not (self._is_done() or self.is_stopping):
                 try:
                     self._step(batches)
                     self._rounds()
@@ -78,7 +78,7 @@ class Trainer:
                     batches.close()
                     self._roll_back(error)
                     batches = self.loader.endless(self._epoch_ended)
-            return self._finish(reason, is_news=self.step != began_at)
+            return self._finish(is_news=self.step != began_at)
 
     def _step(self, batches: Generator[Any, None, None]) -> None:
         """One update of the weights."""
@@ -197,19 +197,19 @@ class Trainer:
             found.append(max(1, round(batches / self.config.batches_per_step)))
         return min(found) if found else None
 
-    def _reason_to_end(self) -> str:
+    def _is_done(self) -> str:
+        """Why there is nothing left to do; nothing where there is."""
         best, patience = self.selection.best, self.config.limits.patience
         if self.total_steps is not None and self.step >= self.total_steps:
             return f"all {self.total_steps:,} steps are done"
         if patience and best.num_worse >= patience:
             return f"{best.num_worse} validations in a row were no better than that of step {best.step:,}"
-        if self.is_stopping:
-            return self.interrupts.reason or "another rank was asked to stop"
         return ""
 
-    def _finish(self, reason: str, *, is_news: bool) -> TrainResult:
+    def _finish(self, *, is_news: bool) -> TrainResult:
         """The last validation, state and bundle; the results and the page."""
-        is_finished = reason != self.interrupts.reason or not self.is_stopping
+        is_finished = bool(self._is_done())
+        reason = self._is_done() or self.interrupts.reason or "another rank was asked to stop"
         if is_finished:
             self._log()
             self.selection.finish(self.step)
