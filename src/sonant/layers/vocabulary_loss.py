@@ -105,20 +105,26 @@ class _Head:
         yield from (slice(first, first + rows) for first in range(0, len(self.hidden), rows))
 
     def logits(self, rows: slice) -> Tensor:
-        """(C, V) float32, nobody else's: they may be written over."""
+        """(C, V) in the precision of products, plus a bias in float32."""
         with torch.autocast(self.hidden.device.type, enabled=False):
-            logits = (self.hidden[rows] @ self.weight.t()).float()
-        return logits if self.bias is None else logits.add_(self.bias)
+            logits = self.hidden[rows] @ self.weight.t()
+        return logits if self.bias is None else logits + self.bias
 
 
 def _scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """log p(target) (C,), whether it is the highest (C,), and p (C, V) in the place of the logits."""
-    highest, best = logits.max(dim=1, keepdim=True)
-    target = logits.gather(1, targets[:, None])
-    powers = logits.sub_(highest).exp_()
-    sums = powers.sum(dim=1, keepdim=True)
-    log_probs = (target - highest - sums.log()).squeeze(1)
-    return log_probs, best.squeeze(1) == targets, powers.div_(sums)
+    """log p(target) (C,), whether it comes first (C,), and p (C, V), all of it from float32."""
+    probabilities = logits.softmax(dim=1, dtype=torch.float32)
+    target, highest = logits.gather(1, targets[:, None]), logits.amax(dim=1, keepdim=True)
+    # p of the likeliest is never too small for its logarithm, unlike that of the target.
+    log_probs = (target - highest).float() + probabilities.amax(dim=1, keepdim=True).log()
+    return log_probs.squeeze(1), _is_first(logits, targets, (target == highest).squeeze(1)), probabilities
+
+
+def _is_first(logits: Tensor, targets: Tensor, is_highest: Tensor) -> Tensor:
+    """Whether the target is what argmax finds; of equal logits that is the first, and it is looked for in few rows."""
+    rows = is_highest.nonzero().squeeze(1)
+    is_first = logits.index_select(0, rows).argmax(dim=1) == targets.index_select(0, rows)
+    return is_highest.index_copy(0, rows, is_first)
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
