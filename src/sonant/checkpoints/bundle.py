@@ -32,7 +32,11 @@ DESCRIPTION, WEIGHTS, CARD = "bundle.json", "model.safetensors", "README.md"
 # Where each architecture is built: a module with `build(config) -> nn.Module`, imported only when needed.
 ARCHITECTURES = {
     "causal": "sonant.models.causal",
+    "wav2vec2": "sonant.models.wav2vec2_pretraining",
+    "best_rq": "sonant.models.best_rq",
 }
+# Whose weights lie under Hugging Face's names: a module with `own_weights(weights, config)`.
+RENAMED = dict.fromkeys(("wav2vec2", "best_rq"), "sonant.checkpoints.wav2vec2_weights")
 
 
 class BundleError(SonantError):
@@ -71,8 +75,11 @@ class Bundle:
 
     def model(self) -> nn.Module:
         """The architecture with its weights, in evaluation mode."""
-        model = build(self.description.architecture, self.description.config, self.path(DESCRIPTION))
-        load_weights(model, read_tensors(self.path(WEIGHTS)), self.path(WEIGHTS))
+        architecture, config = self.description.architecture, self.description.config
+        model, weights = build(architecture, config, self.path(DESCRIPTION)), read_tensors(self.path(WEIGHTS))
+        if architecture in RENAMED:
+            weights = importlib.import_module(RENAMED[architecture]).own_weights(weights, config)
+        load_weights(model, weights, self.path(WEIGHTS))
         return model.eval()
 
     def require_task(self, *tasks: str) -> None:

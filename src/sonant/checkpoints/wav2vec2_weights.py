@@ -58,7 +58,7 @@ _KINDS = (".weight", ".bias", "")
 
 
 def to_transformers(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of a `Wav2Vec2Pretraining` under the names of `Wav2Vec2ForPreTraining`."""
+    """Weights of a `Wav2Vec2Pretraining` under the names of `Wav2Vec2ForPreTraining`; others keep theirs."""
     return {
         _renamed(name, _OURS_TO_THEIRS, name): tensor.flatten(0, 1)[None] if name == "quantizer.entries" else tensor
         for name, tensor in weights.items()
@@ -76,6 +76,12 @@ def from_transformers(weights: Mapping[str, Tensor], num_groups: int) -> dict[st
         elif ours:
             found[ours] = tensor
     return found
+
+
+def own_weights(weights: Mapping[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What `to_transformers` renamed, back; `config` is that of the bundle."""
+    known = from_transformers(weights, config.get("quantizer", {}).get("num_groups", 1))
+    return {name: weights[name] for name in weights if not _renamed(name, _THEIRS_TO_OURS, "")} | known
 
 
 def pretraining_config(values: Mapping[str, Any], where: str, *, normalize: bool = True) -> Wav2Vec2PretrainingConfig:

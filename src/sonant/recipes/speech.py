@@ -1,13 +1,16 @@
-"""What recipes for speech learn from: corpora of `sonant prepare`, which split of each, and how long utterances may be."""
+"""What recipes for speech learn from: corpora, which split of each, and how long utterances may be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError
+from sonant.batches.bucketing import PlanConfig
+from sonant.batches.examples import ExampleConfig, SpeechExamples
+from sonant.batches.source import CorpusSource
 from sonant.corpus.manifest import Corpus, open_corpus
 
 
@@ -41,6 +44,21 @@ def training_corpora(config: CorporaConfig) -> list[Corpus]:
 def validation_corpora(config: CorporaConfig) -> list[Corpus]:
     places = config.validation or config.train
     return [_fitting(open_corpus(place).split(config.validation_split), config) for place in places]
+
+
+def speech_source(
+    corpora: Sequence[Corpus],
+    collate: Callable[..., Any],
+    planning: PlanConfig,
+    crop_seconds: float | None,
+    *,
+    seed: int = 0,
+    rank: int = 0,
+    world: int = 1,
+) -> CorpusSource[Any, Any]:
+    """Batches of corpora for one rank; `collate` lays examples side by side."""
+    examples = SpeechExamples(ExampleConfig(crop_seconds=crop_seconds), seed=seed)
+    return CorpusSource(corpora, examples, collate, planning, seed=seed, rank=rank, world=world)
 
 
 def told(corpora: Sequence[Corpus]) -> str:
