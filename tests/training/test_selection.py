@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from small_training import SequenceSource, SmallModel, SmallObjective, collated, configured, run_small
 
+from sonant.base.errors import SonantError
 from sonant.checkpoints.bundle import open_bundle
 from sonant.checkpoints.metrics_log import read_log
 from sonant.training.averaging import Averaging
@@ -103,3 +104,20 @@ def test_states_that_are_not_kept_are_gone(tmp_path):
 def test_trackers_are_written_where_they_are_asked_for(tmp_path):
     run_small(tmp_path, "trainer.trackers=[tensorboard]")
     assert list((tmp_path / "tensorboard").glob("events*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_other_trackers_need_no_network(tmp_path, monkeypatch, name):
+    for variable in ("WANDB_DIR", "TRACKIO_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path / "trackers"))
+    (tmp_path / "trackers").mkdir()
+    result = run_small(tmp_path / "run", f"trainer.trackers=[{name}]")
+    assert result.is_finished
+    written = [path for folder in ("run", "trackers") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert any(path.suffix in (".wandb", ".db") for path in written), written
+
+
+def test_a_tracker_that_is_not_known_is_told_with_those_that_are(tmp_path):
+    with pytest.raises(SonantError, match="tensorboard"):
+        run_small(tmp_path, "trainer.trackers=[tensorbord]")
