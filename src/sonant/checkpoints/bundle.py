@@ -34,6 +34,8 @@ ARCHITECTURES = {
     "causal": "sonant.models.causal",
     "wav2vec2": "sonant.models.wav2vec2_pretraining",
     "best_rq": "sonant.models.best_rq",
+    "ctc": "sonant.models.ctc",
+    "conformer": "sonant.models.conformer",
 }
 # Whose weights lie under Hugging Face's names: a module with `own_weights(weights, config)`.
 RENAMED = dict.fromkeys(("wav2vec2", "best_rq"), "sonant.checkpoints.wav2vec2_weights")

@@ -1,0 +1,184 @@
+"""Recognisers with CTC on any speech encoder of `transformers`: from a folder, or from a config with chance weights.
+
+A folder may be a checkpoint of Hugging Face or a bundle of ours, pretrained or fine-tuned: both have a config.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from torch import nn
+
+from sonant.base import storage
+from sonant.base.bounds import Within, check_fields
+from sonant.base.errors import ConfigError, SonantError
+from sonant.base.names import suggestion
+from sonant.models import listening_halves
+from sonant.models.causal_lora import LoraConfig, add_lora
+from sonant.models.listening_halves import load_half, new_half
+from sonant.models.speech_encoders import FEATURE_FAMILIES, WAVEFORM_FAMILIES, listening
+
+FAMILIES = (*WAVEFORM_FAMILIES, *FEATURE_FAMILIES, *listening_halves.FAMILIES)
+_Chance = Annotated[float, Within(0, 0.99)]
+_DROPOUTS = {  # ours, and what transformers calls it in one family or another
+    "dropout": ("hidden_dropout", "dropout"),
+    "attention_dropout": ("attention_dropout",),
+    "activation_dropout": ("activation_dropout",),
+    "projection_dropout": ("feat_proj_dropout",),
+    "layer_drop": ("layerdrop", "encoder_layerdrop"),
+}
+_OWN = ("_name_or_path", "transformers_version", "architectures", "dtype")
+_HIDING = 0.05  # transformers has a vector for hidden frames only where its own share of them is above 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """From scratch: a family and its settings; or `folder`, with the weights that lie there."""
+
+    kind: Literal["encoder"] = "encoder"
+    folder: str = ""  # a checkpoint of transformers, or a bundle
+    family: str = "wav2vec2"  # `model_type` of transformers; a folder has its own
+    settings: dict[str, Any] = field(default_factory=dict)  # of its config, under its names: hidden_size, …
+    dropout: _Chance = 0.0  # those of a checkpoint are meant for its pretraining, and are not taken over
+    attention_dropout: _Chance = 0.0
+    activation_dropout: _Chance = 0.0
+    projection_dropout: _Chance = 0.0
+    final_dropout: _Chance = 0.0
+    layer_drop: _Chance = 0.0
+    lora: LoraConfig | None = None  # the layers' matrices get adapters, and only these and the head learn
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.folder and self.settings:
+            problem = "settings are those of a model from scratch, a folder has its own."
+            raise ConfigError("model.settings", problem, "Leave one of the two out.")
+        if self.lora and not self.folder:
+            raise ConfigError("model.lora", "adapters need a model that has learnt something.", "Name its folder.")
+
+
+def new_model(
+    config: EncoderConfig, vocabulary_size: int, blank_id: int, *, hides_frames: bool
+) -> tuple[nn.Module, list[str]]:
+    """The model, and the weights that a folder did not have and that chance made."""
+    described = _of_folder(config.folder) if config.folder else transformers_config(config.family, config.settings)
+    for ours, names in _DROPOUTS.items():
+        known = [name for name in names if hasattr(described, name)]
+        if not known and getattr(config, ours):
+            problem = f"'{described.model_type}' has no such dropout."
+            raise ConfigError(f"model.{ours}", problem, "Leave it out.")
+        for name in known:
+            setattr(described, name, getattr(config, ours))
+    described.pad_token_id = blank_id
+    if described.model_type in listening_halves.FAMILIES:
+        model, missing = load_half(config.folder, described, vocabulary_size, config.final_dropout)
+    else:
+        described.vocab_size, described.final_dropout = vocabulary_size, config.final_dropout
+        described.mask_time_prob, described.mask_feature_prob = _HIDING if hides_frames else 0.0, 0.0
+        network, missing = _network(config.folder, described)
+        model = listening(network, normalizes=_normalizes(config.folder))
+    if config.lora:
+        _adapt(model, config.lora)
+    return model, missing
+
+
+def build(config: Mapping[str, Any]) -> nn.Module:
+    """What a bundle's config describes."""
+    settings = dict(config["settings"])
+    described = transformers_config(settings.pop("model_type"), settings)
+    if described.model_type in listening_halves.FAMILIES:
+        return new_half(described, config["vocabulary_size"], config["final_dropout"])
+    return listening(_network("", described)[0], normalizes=config["normalize"])
+
+
+def description(model: Any) -> dict[str, Any]:
+    """What `build` makes the model from again."""
+    values = {name: value for name, value in model.config.to_dict().items() if name not in _OWN}
+    if values["model_type"] in listening_halves.FAMILIES:
+        rate = model.dropout.probability
+        return {"settings": values, "vocabulary_size": model.lm_head.out_features, "final_dropout": rate}
+    return {"settings": values, "normalize": model.normalizes}
+
+
+def transformers_config(family: str, settings: Mapping[str, Any]) -> Any:
+    """The config of a family; a setting that it does not have is refused, where transformers would keep it."""
+    from huggingface_hub.errors import StrictDataclassError
+    from transformers import AutoConfig
+
+    _check_family(family, "model.family")
+    usual = AutoConfig.for_model(family)
+    known = {*usual.to_dict(), *usual.attribute_map, "pad_token_id", "bos_token_id", "eos_token_id"}
+    for key in settings:
+        if key not in known and not hasattr(usual, key):
+            raise ConfigError(f"model.settings.{key}", f"'{family}' has no such setting.", suggestion(key, known))
+    try:
+        return AutoConfig.for_model(family, **settings)
+    except (TypeError, ValueError, StrictDataclassError) as error:
+        told = " ".join(str(error).split())
+        raise ConfigError("model.settings", f"'{family}' refuses them: {told}.", "Correct the settings.") from error
+
+
+def _of_folder(folder: str) -> Any:
+    from transformers import AutoConfig
+
+    if not storage.exists(storage.join(folder, "config.json")):
+        raise SonantError(folder, "config.json is missing.", "Name the folder of a speech encoder.")
+    try:
+        found = AutoConfig.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        problem = f"its config.json cannot be used: {str(error).splitlines()[0]}"
+        raise SonantError(folder, problem, "Name the folder of a speech encoder.") from error
+    _check_family(found.model_type, folder)
+    return found
+
+
+def _check_family(family: str, where: str) -> None:
+    if family not in FAMILIES:
+        problem = f"'{family}' is no speech encoder that CTC can be learnt with."
+        raise ConfigError(where, problem, suggestion(family, FAMILIES))
+
+
+def _network(folder: str, described: Any) -> tuple[Any, list[str]]:
+    """Hugging Face's network with the weights of a folder, or with those of chance."""
+    import torch
+    from transformers import AutoModelForCTC
+
+    try:
+        if not folder:
+            return AutoModelForCTC.from_config(described), []
+        network, told = AutoModelForCTC.from_pretrained(
+            folder, config=described, dtype=torch.float32, ignore_mismatched_sizes=True, output_loading_info=True
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        problem = f"it cannot be built: {str(error).splitlines()[0]}"
+        raise SonantError(folder or "model.settings", problem, "Look at its settings and its weights.") from error
+    mismatched = {entry[0] if isinstance(entry, tuple) else entry for entry in told["mismatched_keys"]}
+    return network, _checked(sorted({*told["missing_keys"], *mismatched}), folder)
+
+
+def _checked(missing: list[str], folder: str) -> list[str]:
+    """Only the head and the vector for hidden frames may begin anew: else this is no checkpoint of that family."""
+    strange = [name for name in missing if not name.startswith("lm_head.") and "masked_spec_embed" not in name]
+    if strange:
+        more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
+        problem = f"weights of the encoder are missing: {', '.join(strange[:3])}{more}."
+        raise SonantError(folder, problem, "Name a folder with a whole encoder.")
+    return missing
+
+
+def _normalizes(folder: str) -> bool:
+    """Whether the checkpoint wants each waveform with mean 0 and variance 1; one that says nothing does."""
+    where = storage.join(folder, "preprocessor_config.json")
+    if not folder or not storage.exists(where):
+        return True
+    return bool(json.loads(storage.read_bytes(where)).get("do_normalize", True))
+
+
+def _adapt(model: Any, config: LoraConfig) -> None:
+    """Adapters beside the matrices of the layers; the head learns as it is."""
+    named = model.named_modules()
+    matrices = {name.rpartition(".")[2] for name, part in named if isinstance(part, nn.Linear) and ".layers." in name}
+    add_lora(model, config if config.targets else replace(config, targets=tuple(sorted(matrices))))
+    model.lm_head.requires_grad_(True)

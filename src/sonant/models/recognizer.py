@@ -1,0 +1,80 @@
+"""What every recogniser that gives CTC scores promises, so that objectives and transcribers need not know which it is.
+
+Shapes: B utterances, N samples, S frames as heard, E width of what was heard, T frames of the scores, V symbols.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from sonant.base.lengths import Count, Lengths
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the front end makes of waveforms: depends on nothing that is drawn, so a frozen one need run only once."""
+
+    frames: Tensor  # (B, S, E), zero on padding
+    lengths: Lengths
+    scored: Lengths | None = None  # frames that have scores of worth; None: all that are heard
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What is hidden from a recogniser while it learns: places of what was heard, and bands of all its places."""
+
+    frames: Tensor | None = None  # (B, S) booleans
+    bands: Tensor | None = None  # (B, `hidden_width`) booleans
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What stands on padding means nothing."""
+
+    logits: Tensor  # (B, T, V)
+    lengths: Lengths
+
+    @property
+    def log_probs(self) -> Tensor:
+        """(B, T, V) in float32."""
+        return self.logits.float().log_softmax(dim=-1)
+
+
+class Recognizer(Protocol):
+    """A module that scores symbols for each frame; calling it is `score(hear(…))`."""
+
+    @property
+    def sample_rate(self) -> int: ...
+
+    @property
+    def samples_per_frame(self) -> int:
+        """From one frame of the scores to the next."""
+        ...
+
+    @property
+    def hidden_width(self) -> int:
+        """The bands that can be hidden."""
+        ...
+
+    def num_frames(self, num_samples: Count) -> Count:
+        """The frames of the scores of so many samples: a number, an array or a tensor of them."""
+        ...
+
+    def num_heard(self, num_samples: Count) -> Count:
+        """The same for what is heard."""
+        ...
+
+    def hear(self, waveforms: Tensor, lengths: Lengths) -> Heard:
+        """Maps (B, N) samples in [-1, 1]."""
+        ...
+
+    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores: ...
+
+    def gradient_checkpointing_enable(self) -> None:
+        """Trades time for memory from now on."""
+        ...
+
+    def __call__(self, waveforms: Tensor, lengths: Lengths, hidden: Hidden | None = None) -> Scores: ...
