@@ -300,6 +300,7 @@ def sizes_of_files(folder):
             yield path.stat().st_size
 
 
+@pytest.mark.slow
 def test_writers_and_a_reader_share_a_store_that_is_too_small(tmp_path):
     limit = 400_000
     processes = [writer(tmp_path, first, first + 1500, limit) for first in (0, 10_000)]

@@ -131,7 +131,7 @@ def test_the_largest_batches_are_tried_first_and_a_size_is_found(texts, tmp_path
     [
         (["train", "langauge", "--run", "r"], "Did you mean 'language'", 2),
         (["train", "language", "--run", "r"], "nothing is given to learn from", 2),
-        (["train", "language", "missing.txt", "--run", "r"], "missing.txt", 3),
+        (["train", "language", "missing.txt", "--run", "r", "--set", "trainer.guard.scan=false"], "missing.txt", 3),
         (["train", "language", "x", "--runs", "r"], "--run", 2),
         (["train", "language", "x", "--run", "r", "--set", "trainer.optimiser.rate=1"], "optimizer", 2),
         (["train", "language", "x", "--run", "r", "--set", "trainer.precision=bf61"], "bf16", 2),
@@ -153,6 +153,7 @@ def test_a_mistake_is_answered_with_what_to_do(tmp_path, monkeypatch, capsys, wo
     assert "Traceback" not in error
 
 
+@pytest.mark.slow
 def test_a_hub_that_cannot_be_reached_is_told_and_the_bundle_stays(texts, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     command = ["train", "language", texts, "--run", str(tmp_path / "run"), *QUICK, "--push-to-hub", "me/plays"]

@@ -37,6 +37,7 @@ def test_too_many_such_steps_end_the_run_with_the_batch_and_the_module_at_fault(
     assert "'u00" in str(told.value)
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_ends_and_says_so(tmp_path):
     words = ["trainer.optimizer.rate=30", "trainer.max_gradient_norm=0", "trainer.limits.max_steps=2000"]
     with pytest.raises(TrainingError, match="diverges"):
@@ -45,6 +46,7 @@ def test_a_run_that_diverges_ends_and_says_so(tmp_path):
     assert "diverges" in alarm["says"]
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_goes_back_to_its_last_state_with_a_lower_rate(tmp_path, capsys):
     words = ["trainer.optimizer.rate=30", "trainer.max_gradient_norm=0", "trainer.limits.max_steps=1200"]
     words += ["trainer.schedule.kind=constant", "trainer.schedule.warmup=200", "trainer.rhythm.validate=0"]

@@ -77,12 +77,14 @@ def test_gradients_are_clipped_by_the_norm_of_all_of_them(tmp_path):
     assert float(total) == pytest.approx(0.001, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_tiny_model_learns_eight_utterances_by_heart(tmp_path):
     words = ["num_utterances=8", "batch_size=8", "width=32", "trainer.rhythm.log=100", "trainer.schedule.kind=cosine"]
     result = run_small(tmp_path, *words, "trainer.limits.max_steps=600", "trainer.rhythm.validate=0")
     assert result.metrics["loss"] < 1e-3
 
 
+@pytest.mark.slow
 def test_bf16_learns_as_fp32_does(tmp_path):
     steps = ["trainer.limits.max_steps=60"]
     fp32 = run_small(tmp_path / "fp32", *steps)

@@ -173,6 +173,7 @@ def test_going_on_under_other_conditions_says_so_in_a_line(tmp_path, capsys):
     assert "precision: fp32 before, bf16 now" in told
 
 
+@pytest.mark.slow
 def test_resuming_late_reads_no_more_batches_than_resuming_early(tmp_path):
     loads = []
     for steps in (10, 400):
@@ -225,6 +226,7 @@ def test_a_full_disk_is_told_and_the_older_state_stays(tmp_path):
         subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_step_saves_and_goes_on_later(tmp_path, processes):
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     words = ["trainer.limits.max_steps=60", "trainer.rhythm.log=1", "trainer.rhythm.save=0"]

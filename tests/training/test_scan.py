@@ -9,7 +9,6 @@ import pytest
 import small_training
 from small_training import SequenceSource, build, configured
 
-from sonant.base.errors import SonantError
 from sonant.training.config import GuardConfig
 from sonant.training.console import Console
 from sonant.training.memory import allowed_bytes, peak_bytes, resident_bytes
@@ -73,9 +72,9 @@ def test_a_limit_on_the_address_space_is_told_as_memory(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_scan_that_fails_for_another_reason_says_which(tmp_path):
-    with pytest.raises(SonantError, match="widht"):
-        scan_in_child(command(tmp_path, "widht=3"), GuardConfig(), QUIET)
+def test_a_scan_that_fails_for_another_reason_leaves_that_to_the_training(tmp_path, capsys):
+    assert scan_in_child(command(tmp_path, "widht=3"), GuardConfig(), Console()) == 0
+    assert "widht" in capsys.readouterr().err
 
 
 def test_what_is_allowed_lies_between_what_we_have_and_what_the_machine_has():

@@ -87,6 +87,7 @@ def test_the_mean_is_of_the_best_or_of_the_last(tmp_path, of, expected):
     assert mean["n"].item() == expected[-1]
 
 
+@pytest.mark.slow
 def test_a_mean_that_is_better_than_the_best_becomes_the_bundle(tmp_path):
     words = ["trainer.optimizer.rate=0.08", "trainer.schedule.kind=constant", "trainer.limits.max_steps=120"]
     run_small(tmp_path, *words, "trainer.average.count=5", "trainer.average.of=last")
