@@ -74,6 +74,13 @@ def test_a_narrow_beam_never_finds_more_than_there_is_and_nothing_twice(spelling
     assert all(prefix.log_prob <= truth[prefix.ids] + 1e-9 for prefix in prefixes)
 
 
+def test_a_prefix_that_was_dropped_and_comes_back_is_not_written_twice(spelling):
+    log_probs = scores_of(0, [14] * 200, 5, sharpness=3.0)  # it happens once in these 200
+    config = BeamConfig(width=5, window=1e6, frames=EVERYTHING.frames)
+    for prefixes in search_prefixes(log_probs, Lengths(np.full(200, 14)), spelling, config):
+        assert len({prefix.ids for prefix in prefixes}) == 5
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), num_frames=st.lists(st.integers(0, 12), min_size=1, max_size=6))
 def test_a_batch_equals_each_utterance_alone(spelling, seed, num_frames):
@@ -138,6 +145,13 @@ def test_a_hot_word_is_heard_where_it_is_likely_and_not_where_it_is_not(spelling
     assert best(spoken(A, B, SPACE, B, B, sure=0.999), spelling, hot) == "ab b"
 
 
+def test_a_hot_word_is_favoured_from_its_first_letter_on(spelling):
+    log_probs = spoken(B, BLANK, A, B)
+    log_probs[0, 0] = np.log([0.02, 0.02, 0.02, 0.54, 0.40])
+    guide = build_guide(spelling, hot_words={"cab": 6.0})
+    assert best(log_probs, spelling, guide, BeamConfig(width=1)) == "cab"
+
+
 def test_a_hot_word_that_the_ngrams_do_not_know_is_heard_too(spelling):
     model = build_model(estimate_ngrams([["ab"], ["ab"], ["b"]]))
     log_probs = spoken(A, C)
@@ -200,6 +214,13 @@ def test_frames_that_are_surely_blank_are_passed_over_without_a_trace(spelling):
     for some, others in zip(passed, whole, strict=True):
         assert [prefix.ids for prefix in some] == [prefix.ids for prefix in others]
         assert [prefix.log_prob for prefix in some] == pytest.approx([prefix.log_prob for prefix in others], abs=1e-6)
+
+
+def test_frames_passed_over_count_in_the_probability(spelling):
+    log_probs = spoken(BLANK, BLANK, A, BLANK, sure=0.9995)
+    log_probs[0, 2] = np.log([0.02, 0.02, 0.92, 0.02, 0.02])
+    prefix = search_prefixes(log_probs, Lengths(np.array([4])), spelling)[0][0]
+    assert prefix.log_prob == pytest.approx(np.log(0.92) + 3 * np.log(0.9995), abs=1e-9)
 
 
 def test_a_letter_repeated_across_frames_passed_over_is_two_letters(spelling):

@@ -78,6 +78,7 @@ def test_a_tree_tells_words_prefixes_and_everything_else_apart(spelling):
     assert trie.words[end("a")] == -1 != OFF
     assert end("a") not in (ROOT, OFF)
     assert end("ac") == end("acb") == OFF
+    assert trie.step(np.array([ROOT]), np.array([-1]))[0] == OFF  # "ax" cannot be written, so nothing writes it
 
 
 def test_a_tree_too_wide_for_a_table_gives_the_same_nodes(spelling, monkeypatch):
