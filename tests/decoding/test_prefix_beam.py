@@ -17,6 +17,8 @@ from sonant.decoding.ngram.estimation import estimate_ngrams
 from sonant.decoding.ngram.model import build_model
 from sonant.decoding.prefix_beam import BeamConfig, search_prefixes
 from sonant.decoding.scores import check_scores
+from sonant.decoding.spelling import Spelling
+from sonant.text.tokenizer import SubwordsConfig, train_tokenizer
 
 EVERYTHING = BeamConfig(width=10_000, window=1e6, frames=FrameConfig(skip_blank_above=1, token_window=1e6))
 BLANK, SPACE, A, B, C = range(5)
@@ -263,3 +265,22 @@ def test_scores_that_are_no_log_probabilities_are_refused_by_frame():
         check_scores(log_probs, Lengths(np.array([3, 1])))
     with pytest.raises(SonantError, match="frame 0 sum to 4"):
         check_scores(np.zeros((1, 2, 4)), Lengths(np.array([2])))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_words_of_subwords_are_guided_as_whole_words(kind):
+    texts = ["the cat sat", "a cat and the other cat", "that other mat"]
+    spelling = Spelling(train_tokenizer(texts * 4, SubwordsConfig(kind=kind, size=290)))
+    tokenizer = spelling.tokenizer
+    model = build_model(estimate_ngrams(text.split() for text in texts))
+    guide = build_guide(spelling, GuideConfig(ngram_weight=0.7, word_bonus=0.9, unknown_penalty=2.5), ngram=model)
+    used = sorted({spelling.blank_id, *(id for text in texts for id in tokenizer.encode(text))})
+    log_probs = np.full((1, 6, tokenizer.size), -40.0)
+    log_probs[:, :, used] = scores_of(4, [6], len(used))
+    found = search_prefixes(log_probs, Lengths(np.array([6])), spelling, BeamConfig(width=200, window=40.0), guide)[0]
+    assert len(found) > 100
+    for prefix in found:
+        words = tokenizer.decode(prefix.ids).split()
+        unknown = sum(word not in model.ids for word in words)
+        guidance = 0.7 * model.score_sentences([words])[0] + 0.9 * len(words) - 2.5 * unknown
+        assert prefix.guidance == pytest.approx(guidance, abs=1e-5), words
