@@ -25,7 +25,7 @@ from sonant.layers.conformer import ConformerLayer, ConformerLayerConfig
 from sonant.layers.dropout import Dropout
 from sonant.layers.linear import Linear
 from sonant.layers.positional_convolution import PositionalConvolution
-from sonant.models.recognizer import Heard, Hidden, Scores
+from sonant.models.recognizer import Between, Heard, Hidden, Scores, scored
 
 _KERNELS, _STRIDES = (3, 3), (2, 2)  # over frames, unpadded, and over bands
 
@@ -103,9 +103,9 @@ class Conformer(nn.Module):
                 x = layer(x, seen, is_real)
         return Scores(self.head(self.final_dropout(x)), lengths)
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, hidden: Hidden | None = None) -> Scores:
+    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
         """Maps (B, N)."""
-        return self.score(self.hear(waveforms, lengths), hidden)
+        return scored(self, waveforms, lengths, between)
 
     def _fewer(self, features: Tensor) -> Tensor:
         """Maps (B, S, M) to (B, T, D)."""

@@ -21,7 +21,7 @@ from sonant.base.errors import SonantError
 from sonant.base.lengths import Count, Lengths, frames_after
 from sonant.layers.dropout import Dropout
 from sonant.layers.linear import Linear
-from sonant.models.recognizer import Heard, Hidden, Scores
+from sonant.models.recognizer import Between, Heard, Hidden, Scores, scored
 from sonant.models.speech_parts import with_own_parts
 
 FAMILIES = ("moonshine", "whisper")
@@ -50,9 +50,9 @@ class _ListeningHalf(nn.Module):
     def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
         raise NotImplementedError
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, hidden: Hidden | None = None) -> Scores:
+    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
         """Maps (B, N)."""
-        return self.score(self.hear(waveforms, lengths), hidden)
+        return scored(self, waveforms, lengths, between)
 
     def _scored(self, x: Tensor, lengths: Lengths) -> Scores:
         return Scores(self.lm_head(self.dropout(x)), lengths)

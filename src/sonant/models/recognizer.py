@@ -5,8 +5,9 @@ Shapes: B utterances, N samples, S frames as heard, E width of what was heard, T
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -43,8 +44,12 @@ class Scores:
         return self.logits.float().log_softmax(dim=-1)
 
 
+# What happens between hearing and scoring: views are laid one behind the other, parts of them hidden.
+Between = Callable[[Heard], tuple[Heard, Hidden | None]]
+
+
 class Recognizer(Protocol):
-    """A module that scores symbols for each frame; calling it is `score(hear(…))`."""
+    """A module that scores symbols for each frame."""
 
     @property
     def sample_rate(self) -> int: ...
@@ -77,4 +82,13 @@ class Recognizer(Protocol):
         """Trades time for memory from now on."""
         ...
 
-    def __call__(self, waveforms: Tensor, lengths: Lengths, hidden: Hidden | None = None) -> Scores: ...
+    def __call__(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
+        """Hears and scores; whatever wraps the module (shards, ranks) sees it used by this call alone."""
+        ...
+
+
+def scored(model: Any, waveforms: Tensor, lengths: Lengths, between: Between | None) -> Scores:
+    """The forward pass of every recogniser."""
+    heard = model.hear(waveforms, lengths)
+    found: Scores = model.score(*((heard, None) if between is None else between(heard)))
+    return found

@@ -20,7 +20,7 @@ from sonant.audio.features.utterance import normalized
 from sonant.base.errors import ConfigError
 from sonant.base.lengths import Count, Lengths
 from sonant.layers.waveform_convolutions import ConvolutionsConfig
-from sonant.models.recognizer import Heard, Hidden, Scores
+from sonant.models.recognizer import Between, Heard, Hidden, Scores, scored
 from sonant.models.speech_parts import BorrowedConvolutions, tell_real, with_own_parts
 
 WAVEFORM_FAMILIES = (
@@ -100,9 +100,9 @@ class SpeechEncoder:
         x = self.base_model.encoder(x, attention_mask=None if is_whole else seen).last_hidden_state
         return Scores(self.lm_head(self.dropout(x)), heard.lengths)
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, hidden: Hidden | None = None) -> Scores:
+    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
         """Maps (B, N)."""
-        return self.score(self.hear(waveforms, lengths), hidden)
+        return scored(self, waveforms, lengths, between)
 
     def _projected(self, frames: Tensor) -> Tensor:
         base = self.base_model
