@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 IGNORED = -100  # a target that is none
-_STRETCH_LOGITS = 1 << 24  # 64 MB in float32: so large that the gradient of the head is seldom added up
+_STRETCH_LOGITS = 1 << 25  # 128 MB in float32: so large that the gradient of the head is seldom added up
 
 
 def vocabulary_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +57,7 @@ class _VocabularyLoss(torch.autograd.Function):
         head = _Head(hidden, weight, bias)
         total, num_correct = hidden.new_zeros((), dtype=torch.float32), targets.new_zeros(())
         of_hidden = torch.empty_like(hidden) if needs_hidden else None
-        of_weight = torch.zeros_like(weight, dtype=torch.float32) if needs_weight else None
+        of_weight: Tensor | None = None
         of_bias = torch.zeros_like(bias, dtype=torch.float32) if bias is not None and needs_bias else None
         for rows in head.stretches():
             log_probs, is_correct, probabilities = _scored(head.logits(rows), targets[rows])
@@ -71,8 +71,10 @@ class _VocabularyLoss(torch.autograd.Function):
             with torch.autocast(hidden.device.type, enabled=False):
                 if of_hidden is not None:
                     of_hidden[rows] = wanted @ head.weight  # (C, D)
-                if of_weight is not None:
-                    _add_product(of_weight, wanted.t(), head.hidden[rows])  # (V, D)
+                if needs_weight:
+                    of_weight = _plus_product(of_weight, wanted.t(), head.hidden[rows])  # (V, D)
+        if needs_weight and of_weight is None:
+            of_weight = torch.zeros_like(weight)  # there was no target
         ctx.kinds = weight.dtype, None if bias is None else bias.dtype
         ctx.save_for_backward(of_hidden, of_weight, of_bias)
         ctx.mark_non_differentiable(num_correct)
@@ -127,9 +129,8 @@ def _is_first(logits: Tensor, targets: Tensor, is_highest: Tensor) -> Tensor:
     return is_highest.index_copy(0, rows, is_first)
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """total += left @ right, summed in float32."""
-    if right.dtype == torch.float32:
-        total.addmm_(left, right)
-    else:
-        total.add_(left @ right)
+def _plus_product(total: Tensor | None, left: Tensor, right: Tensor) -> Tensor:
+    """total + left @ right, summed in float32, in the place of the total."""
+    if total is None:
+        return (left @ right).float()
+    return total.addmm_(left, right) if right.dtype == torch.float32 else total.add_(left @ right)

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from sonant.layers.dropout import dropout as drop
+from sonant.layers.dropout_attention import attend_with_dropout
 
 ATTENTION = "sonant"  # what a config calls the attention below
+_SHORT = 512  # tokens of a row; with longer ones the kernel of torch that skips what is masked is faster
 
 
 class _Dropout(nn.Dropout):
@@ -56,7 +58,8 @@ def attend(
     """Maps (B, H, T, C) to (B, T, H, C), as `transformers` asks its kinds of attention."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    if dropout == 0.0 or query.device.type != "cpu":
+    is_short = query.dtype == torch.bfloat16 and torch.is_grad_enabled() and query.shape[2] <= _SHORT
+    if query.device.type != "cpu" or not (dropout or is_short):
         found: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others
         )
@@ -65,12 +68,6 @@ def attend(
     if groups > 1:
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return _with_dropout(query * scale, key, value, attention_mask, dropout).transpose(1, 2), None
-
-
-def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, chance: float) -> Tensor:
-    similarities = query @ key.transpose(2, 3)  # (B, H, T, T)
-    if mask is None:
-        mask = torch.ones(similarities.shape[-2:], dtype=torch.bool, device=query.device).tril()
-    similarities = similarities.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else similarities + mask
-    return drop(similarities.softmax(dim=-1), chance) @ value
+    if attention_mask is None:
+        attention_mask = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
+    return attend_with_dropout(query, key, value, attention_mask, scale, dropout).transpose(1, 2), None

@@ -19,7 +19,6 @@ from sonant.text.vocabulary import Vocabulary
 
 KIND, DEFINITION = "subwords", "tokenizer.json"
 _WORDS_AT_ONCE = 4096
-_MARK = "\0"  # a word of one id that no other word has: shows where words end
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,17 @@ class SubwordTokenizer(Tokenizer):
     def encode_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Ids (N,) of all words and counts (W,) of each; words are normalised, and each is cut by itself.
 
-        One call to the engine for thousands of words: a call for each costs more than what it does.
+        Made for byte-level pairs, whose symbols have a character for each byte: so many bytes tell where words end,
+        and thousands of words need one call to the engine, not one each. Where the bytes do not add up, they do.
         """
-        marked = [part for word in words for part in (word, _MARK)]
-        parts = [marked[first : first + _WORDS_AT_ONCE] for first in range(0, len(marked), _WORDS_AT_ONCE)]
+        parts = [words[first : first + _WORDS_AT_ONCE] for first in range(0, len(words), _WORDS_AT_ONCE)]
         encodings = self._engine.encode_batch_fast(parts, is_pretokenized=True, add_special_tokens=False)
         ids = np.concatenate([np.zeros(0, np.int64), *(np.array(one.ids, np.int64) for one in encodings)])
-        ends = np.flatnonzero(ids == self.encode(_MARK)[-1])
-        if len(ends) == len(words) and self._silent.isdisjoint(np.unique(ids).tolist()):
-            return np.delete(ids, ends), np.diff(ends, prepend=-1) - 1
+        behind = np.cumsum([len(word.encode()) for word in words], dtype=np.int64)
+        ends = np.cumsum(self._sizes[ids])
+        last = np.searchsorted(ends, behind)
+        if len(ids) and len(words) and last[-1] == len(ends) - 1 and (ends[last] == behind).all():
+            return ids, np.diff(last, prepend=-1)
         rows = [self._as_text(self._engine.encode(word, add_special_tokens=False).ids) for word in words]
         return np.array([id for row in rows for id in row], np.int64), np.array([len(row) for row in rows], np.int64)
 
@@ -96,6 +97,11 @@ class SubwordTokenizer(Tokenizer):
         """The ids of special symbols: nothing in a text may become one, and they write nothing."""
         named = {*self.vocabulary.specials.values(), *special_tokens(self.definition)}
         return {self.vocabulary.ids[symbol] for symbol in named} - {self.unknown_id}
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Characters of each symbol; those of special ones are no text, and add up to nothing."""
+        return np.array([0 if id in self._silent else len(symbol) for id, symbol in enumerate(self.symbols)], np.int64)
 
     @cached_property
     def _written(self) -> list[str]:
