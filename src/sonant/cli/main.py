@@ -19,6 +19,7 @@ VERBS = {
     "train": "Train a model from a corpus, or go on with a training.",
     "evaluate": "Measure a trained model, with intervals.",
     "generate": "Let a language model write.",
+    "ngram": "Estimate an n-gram model of words from texts.",
     "compare": "Put runs side by side, with paired intervals.",
     "completion": "Print what a shell needs to complete these commands.",
 }

@@ -62,14 +62,14 @@ def check_given(config: TextsConfig) -> None:
 
 def read_training_texts(config: TextsConfig, say: Say) -> Texts:
     """Everything that is trained on, and what is kept back of it where validation has no places of its own."""
-    return _of_hub(config.hub) if config.hub else _of_places(config.train, config, say)
+    return _of_hub(config.hub) if config.hub else read_texts(config.train, config, say)
 
 
 def token_spans(config: TextsConfig, tokenizer: Tokenizer, say: Say) -> tuple[Spans, Spans]:
     """For training and for validation."""
     train = _spans(read_training_texts(config, say), config, tokenizer)
     if config.validation:
-        validation = _spans(_of_places(config.validation, config, say), config, tokenizer)
+        validation = _spans(read_texts(config.validation, config, say), config, tokenizer)
         if _are_corpora(config.validation):
             validation = of_split(validation.file, config.validation_split)
         if _are_corpora(config.train):
@@ -83,7 +83,7 @@ def token_spans(config: TextsConfig, tokenizer: Tokenizer, say: Say) -> tuple[Sp
 
 def evaluation_spans(config: TextsConfig, places: tuple[str, ...], split: str, tokenizer: Tokenizer, say: Say) -> Spans:
     """Texts to measure a bundle on: all of them, or one split of corpora."""
-    spans = _spans(_of_places(places, config, say), config, tokenizer)
+    spans = _spans(read_texts(places, config, say), config, tokenizer)
     return of_split(spans.file, split) if _are_corpora(places) else spans
 
 
@@ -95,8 +95,8 @@ def _first(spans: Spans, num_tokens: int | None) -> Spans:
     return spans if num_tokens is None else spans.first(num_tokens)
 
 
-def _of_places(places: tuple[str, ...], config: TextsConfig, say: Say) -> Texts:
-    """One after the other, as one."""
+def read_texts(places: tuple[str, ...], config: TextsConfig, say: Say) -> Texts:
+    """Corpora, or texts: one after the other, as one."""
     are_corpora = [_is_corpus(place) for place in places]
     if any(are_corpora) and not all(are_corpora):
         names = ", ".join(place for place, found in zip(places, are_corpora, strict=True) if not found)
