@@ -13,6 +13,7 @@ from sonant.layers.channel_norms import TimeNorm
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions
 
 SMALL = {"widths": (8,) * 7}
+torch.backends.cudnn.allow_tf32 = False  # float32 is compared with float32
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
 
 

@@ -15,6 +15,7 @@ from sonant.layers.waveform_convolutions import ConvolutionsConfig
 from sonant.models.wav2vec2 import Wav2Vec2, Wav2Vec2Config, size
 from sonant.models.wav2vec2_pretraining import Wav2Vec2Pretraining, pretraining_size
 
+torch.backends.cudnn.allow_tf32 = False  # float32 is compared with float32
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
 NUM_SAMPLES = [8000, 6001, 400, 399]
 

@@ -1,7 +1,7 @@
 """The linear layer, computed by the faster of two libraries.
 
-On a CPU in float32 a 1 × 1 convolution in channels-last order is the same sums by oneDNN, which was 2.2 times as fast
-as the BLAS behind `F.linear`, forward and backward (LOG.md); everywhere else `F.linear` is the best there is.
+On a CPU in float32 a 1 × 1 convolution in channels-last order is the same sums by oneDNN, which serves processors of
+every maker with all their threads; the BLAS behind `F.linear` favours one (bench/pretrain.py prints both rates).
 """
 
 from __future__ import annotations
