@@ -1,8 +1,8 @@
 """Dropout that does not wait for the random generator.
 
 On a CPU torch draws one number for each element, alone in one thread, which takes three times as long as here (LOG.md)
-and more than all else that happens to it. Here each 64-bit draw decides over four elements, to 1/65536 of the probability. The bits come from
-torch's own generator, so that its state restored gives the same elements again.
+and more than all else that happens to it. Here each 64-bit draw decides over four elements, to 1/65536 of the
+probability. The bits come from torch's own generator, so that its state restored gives the same elements again.
 """
 
 from __future__ import annotations
