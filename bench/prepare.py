@@ -54,12 +54,14 @@ def with_sonant(recordings: Path, folder: Path) -> None:
     import sonant
     from sonant.audio.features.front_end import build_front_end
     from sonant.audio.features.waveform import WaveformConfig
+    from sonant.base.memory import keep_freed_memory
     from sonant.batches.bucketing import BucketingConfig
     from sonant.batches.collate import collate_speech
     from sonant.batches.examples import SpeechExamples
     from sonant.batches.loader import Loader, LoaderConfig
     from sonant.batches.source import CorpusSource
 
+    keep_freed_memory()  # as training on a processor begins
     sonant.prepare(str(recordings), str(folder), sonant.PrepareConfig(workers=PROCESSES))
     corpus = sonant.open_corpus(str(folder))
     source = CorpusSource([corpus], SpeechExamples(), collate_speech, BucketingConfig(max_seconds=60))

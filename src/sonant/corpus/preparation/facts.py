@@ -20,7 +20,7 @@ from sonant.base import storage
 from sonant.base.errors import AudioError, DependencyError, SonantError
 from sonant.base.randomness import stable_hash
 
-VERSION = 1  # of this measurement; another one makes every recording be measured again
+VERSION = 2  # of this measurement; another one makes every recording be measured again
 BLOCK_SAMPLES = 1 << 17  # of all channels of a mono recording: half a megabyte stays in the cache
 FULL_SCALE = 0.9995  # a 16-bit sample at its limit
 
@@ -93,6 +93,15 @@ def part_of(block: np.ndarray, channel: int | None) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
     mixed: np.ndarray = block.mean(axis=1, dtype=np.float32)
     return mixed
+
+
+def content_of(samples: np.ndarray) -> str:
+    """What the same sound has in common: the hash of its samples (N,) float32."""
+    return _written(hashlib.sha256(samples.data))
+
+
+def _written(digest: hashlib._Hash) -> str:
+    return digest.hexdigest()[:32]  # processors have instructions for SHA-256: twice as fast as BLAKE2 (LOG.md)
 
 
 def mark_of(audio: str) -> str:
@@ -172,7 +181,7 @@ class _Listener:
     def __init__(self, span: Span, sample_rate: int, num_channels: int) -> None:
         self.first, self.last = positions(span, sample_rate)
         self.channel = span.channel if span.channel is not None and span.channel < num_channels else None
-        self.hash = hashlib.blake2b(digest_size=16)
+        self.hash = hashlib.sha256()
         self.num_samples = self.num_clipped = self.num_not_finite = 0
         self.peak = self.energy = 0.0
 
@@ -208,5 +217,5 @@ class _Listener:
             level=round(10 * math.log10(mean), 2) if mean > 0 else None,
             clipped_share=self.num_clipped / self.num_samples if self.num_samples else 0.0,
             num_not_finite=self.num_not_finite,
-            content=self.hash.hexdigest() if self.num_samples else "",
+            content=_written(self.hash) if self.num_samples else "",
         )

@@ -22,7 +22,7 @@ from sonant.base import storage
 from sonant.base.errors import AudioError, StorageError
 from sonant.corpus.preparation.draft import Draft, Row
 from sonant.corpus.preparation.engines import Engine, in_order
-from sonant.corpus.preparation.facts import Span, part_of, positions
+from sonant.corpus.preparation.facts import Span, content_of, part_of, positions
 
 FOLDER = "audio"
 _SHARD_BYTES = 256_000_000  # of 16-bit samples before they are compressed
@@ -117,7 +117,7 @@ def _encoded(piece: Piece) -> tuple[str, bytes]:
         first, last = positions(piece.span, recording.info.sample_rate)
         block = recording.read(first, int(last - first))
     samples = part_of(block, piece.span.channel)
-    if hashlib.blake2b(samples.data, digest_size=16).hexdigest() != piece.content:
+    if content_of(samples) != piece.content:
         raise StorageError(piece.audio, "it has changed since it was checked.", "Prepare again when it is whole.")
     return _as_flac(samples, piece.sample_rate) or ("wav", _written(samples, piece.sample_rate, "WAV", "FLOAT"))
 

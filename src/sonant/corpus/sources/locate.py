@@ -51,7 +51,7 @@ def extension(location: str) -> str:
 
 def basename(location: str) -> str:
     """The last part of a path, whichever slash it is written with."""
-    return re.split(r"[\\/]", location.rstrip("\\/"))[-1]
+    return location.rstrip("\\/").replace("\\", "/").rpartition("/")[2]
 
 
 def stem(location: str) -> str:
@@ -202,9 +202,10 @@ def _folded(name: str) -> str:
 
 def _most_alike(wanted: str, names: list[str]) -> list[str]:
     """Those spelt exactly so, else so but for Unicode form, else for case, else audio of any extension."""
+    if exact := [name for name in names if basename(name) == wanted]:
+        return exact
     composed = unicodedata.normalize("NFC", wanted)
     for same in (
-        [name for name in names if basename(name) == wanted],
         [name for name in names if unicodedata.normalize("NFC", basename(name)) == composed],
         [name for name in names if _folded(basename(name)) == _folded(wanted)],
         [name for name in names if is_audio(name) and unicodedata.normalize("NFC", stem(name)) == stem(composed)],
