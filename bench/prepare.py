@@ -22,7 +22,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import numpy as np
 import soundfile
 
-from ground import bytes_below, interleaved, median, peak_megabytes, seconds_of, speech, spread
+from ground import (
+    bytes_below,
+    interleaved,
+    median,
+    peak_megabytes,
+    processor_seconds,
+    seconds_of,
+    speech,
+    spread,
+)
 
 MINUTES = 47
 PROCESSES = 2
@@ -149,20 +158,22 @@ def measure(room: Path) -> None:
     for side in SIDES:
         fresh(side, room / "wav", room)  # imports, page cache
     taken = interleaved({side: lambda side=side: fresh(side, room / "wav", room) for side in SIDES})
+    busy = {side: processor_seconds(lambda side=side: fresh(side, room / "wav", room)) for side in SIDES}
     disk = {side: bytes_below(room / side) for side in SIDES}
     memory = {
         side: [peak_megabytes(__file__, side, room / name, room) for name in ("wav", "wav long")] for side in SIDES
     }
-    print("side       prepare + first epoch          written      peak memory (and with 3 times the audio)")
+    print("side       prepare + first epoch          of processors   written      memory (with 3 times the audio)")
     for side, values in taken.items():
         flat = f"{memory[side][0]:.0f} MB ({memory[side][1]:.0f} MB)"
-        print(f"{side:<9}  {spread(values):<29}  {disk[side] / 1e6:7.2f} MB   {flat}")
+        print(f"{side:<9}  {spread(values):<29}  {busy[side]:.2f} s          {disk[side] / 1e6:7.2f} MB   {flat}")
     opus = interleaved({"opus": lambda: fresh("sonant", room / "opus", room)}, pairs=3)["opus"]
     floor = decoding_floor(room / "opus")
     print(
         f"\nSonant on the same speech as Opus: {spread(opus)}; it is decoded twice (validation, epoch), "
         f"which takes {2 * floor / PROCESSES:.3f} s on {PROCESSES} cores at the least"
     )
+    print(f"time of processors, datasets / sonant: {busy['datasets'] / busy['sonant']:.2f}x")
     print(f"disk, datasets / sonant: {disk['datasets'] / disk['sonant']:.0f}x (10x wanted)")
     print(f"time, datasets / sonant: {median(taken['datasets']) / median(taken['sonant']):.2f}x (5x wanted)")
 

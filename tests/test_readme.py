@@ -9,6 +9,7 @@ from pages import ROOT, Page
 
 from sonant.cli.main import VERBS
 from sonant.corpus.sources.registry import SOURCES
+from sonant.recipes.catalogue import TASKS
 
 README = Page(ROOT / "README.md")
 CONTRIBUTING = Page(ROOT / "CONTRIBUTING.md")
@@ -37,6 +38,13 @@ def test_every_path_that_is_named_exists(page):
 def test_its_tables_name_the_verbs_there_are():
     named = set(re.findall(r"^\| `sonant (\w+)` \|", README.text, re.MULTILINE))
     assert named == set(VERBS) - {"completion"}
+
+
+def test_every_task_that_it_names_trains():
+    sentence = README.text[README.text.index("with the tasks") : README.text.index("**What is not:**")]
+    named = re.findall(r"`(\w+)`", sentence)
+    assert named
+    assert set(named) <= set(TASKS)
 
 
 def test_it_counts_the_layouts_that_are_read():
