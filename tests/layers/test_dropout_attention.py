@@ -40,6 +40,15 @@ def test_without_dropout_it_is_that_of_torch():
     torch.testing.assert_close(attend_with_dropout(query, key, value, mask, 0.5, 0.0), expected)
 
 
+def test_a_token_that_may_see_nothing_gets_no_nan():
+    query, key, value = drawn()
+    mask = torch.ones(9, 9, dtype=torch.bool).tril()
+    mask[:3] = False
+    found = attend_with_dropout(query, key, value, mask, 0.5, 0.1)
+    found.sum().backward()
+    assert all(one.isfinite().all() for one in (found, query.grad, key.grad, value.grad))
+
+
 def test_in_bf16_it_stays_there():
     query, key, value = drawn(torch.bfloat16)
     found = attend_with_dropout(query, key, value, torch.ones(9, 9, dtype=torch.bool), 0.5, 0.1)

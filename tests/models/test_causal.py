@@ -48,6 +48,30 @@ def test_weights_bear_the_names_of_transformers(folder):
     torch.testing.assert_close(logits(rebuilt), logits(theirs))
 
 
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+LOCAL = SIZES | {"num_key_value_heads": 2, "sliding_window": 4}
+
+
+@pytest.mark.parametrize(("architecture", "settings"), [("gpt2", SMALL), ("mistral", LOCAL)])
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])
+def test_a_short_way_through_attention_ends_where_the_long_one_does(architecture, settings, dropout):
+    torch.manual_seed(0)
+    model = new_model(CausalConfig(architecture=architecture, settings=settings), 40, 32, {})
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = dropout
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = dropout
+    tokens, mask = torch.arange(20).repeat(2, 1), torch.ones(2, 20, dtype=torch.int64)
+    mask[1, :5] = 0  # padding before a row, as some tokenizers make it
+    with torch.autocast("cpu", torch.bfloat16):
+        learning = model.train()(input_ids=tokens, attention_mask=mask).logits
+        with torch.no_grad():
+            answering = model.eval()(input_ids=tokens, attention_mask=mask).logits
+    is_real = mask.bool()
+    torch.testing.assert_close(learning[is_real].float(), answering[is_real].float(), rtol=0.05, atol=0.02)
+
+
 def test_a_model_from_scratch_starts_as_that_of_transformers_does():
     torch.manual_seed(3)
     ours = new_model(CausalConfig(settings=SMALL), 40, 32, {"eos": 1})

@@ -22,7 +22,7 @@ def attend_with_dropout(
 ) -> Tensor:
     """Maps (B, H, T, C), twice (B, H, S, C), and what may be seen (broadcast to B, H, T, S) to (B, H, T, C).
 
-    The mask is boolean, or added. A token that may see nothing gets NaN.
+    The mask is boolean, or added. A token that may see nothing, which is padding, sees all alike, and no NaN.
     """
     attended: Tensor = _DropoutAttention.apply(query, key, value, mask, scale, probability)  # type: ignore[no-untyped-call]
     return attended
@@ -36,7 +36,7 @@ class _DropoutAttention(torch.autograd.Function):
         with torch.autocast(query.device.type, enabled=False):
             similarities = query @ (key * scale).transpose(2, 3)  # (B, H, T, S)
             if mask.dtype == torch.bool:
-                similarities.masked_fill_(~mask, -torch.inf)
+                similarities.masked_fill_(~mask, torch.finfo(similarities.dtype).min)
             else:
                 similarities += mask
             weights = similarities.softmax(dim=-1)

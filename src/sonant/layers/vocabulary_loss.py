@@ -9,6 +9,7 @@ Shapes: N tokens, D width, V symbols, C tokens of a stretch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 IGNORED = -100  # a target that is none
-_STRETCH_LOGITS = 1 << 25  # 128 MB in float32: so large that the gradient of the head is seldom added up
+_STRETCH_LOGITS = 1 << 24  # 64 MB in float32: so large that the gradient of the head is seldom added up
 
 
 def vocabulary_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -103,8 +104,11 @@ class _Head:
         self.bias = None if bias is None else bias.detach().float()
 
     def stretches(self) -> Iterator[slice]:
-        rows = max(_STRETCH_LOGITS // max(len(self.weight), 1), 64)
-        yield from (slice(first, first + rows) for first in range(0, len(self.hidden), rows))
+        """Rows of all stretches, as many in each, since a short one takes products as long as a long one does."""
+        total = len(self.hidden)
+        most = max(_STRETCH_LOGITS // max(len(self.weight), 1), 64)
+        rows = math.ceil(total / math.ceil(total / most)) if total else 1
+        yield from (slice(first, first + rows) for first in range(0, total, rows))
 
     def logits(self, rows: slice) -> Tensor:
         """(C, V) in the precision of products, plus a bias in float32."""

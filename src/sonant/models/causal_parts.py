@@ -45,6 +45,12 @@ def _register() -> None:
     AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
+def _is_plain(module: Any, others: dict[str, Any]) -> bool:
+    """Whether nothing is asked for but looking back."""
+    looks_back = others.get("is_causal") is not False and getattr(module, "is_causal", True)
+    return looks_back and all(others.get(name) is None for name in ("softcap", "position_bias", "cache"))
+
+
 def attend(
     module: Any,
     query: Tensor,
@@ -59,7 +65,7 @@ def attend(
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     is_short = query.dtype == torch.bfloat16 and torch.is_grad_enabled() and query.shape[2] <= _SHORT
-    if query.device.type != "cpu" or not (dropout or is_short):
+    if query.device.type != "cpu" or not (dropout or is_short) or not _is_plain(module, others):
         found: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **others
         )
