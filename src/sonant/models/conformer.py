@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +32,7 @@ _KERNELS, _STRIDES = (3, 3), (2, 2)  # over frames, unpadded, and over bands
 
 @dataclass(frozen=True, kw_only=True)
 class ConformerConfig:
+    kind: Literal["conformer"] = "conformer"
     front_end: FbankConfig = field(default_factory=FbankConfig)
     layer: ConformerLayerConfig = field(default_factory=ConformerLayerConfig)
     num_layers: Annotated[int, Within(1, 1000)] = 8

@@ -20,6 +20,7 @@ from sonant.models import listening_halves
 from sonant.models.causal_lora import LoraConfig, add_lora
 from sonant.models.listening_halves import load_half, new_half
 from sonant.models.speech_encoders import FEATURE_FAMILIES, WAVEFORM_FAMILIES, listening
+from sonant.models.speech_parts import quietly
 
 FAMILIES = (*WAVEFORM_FAMILIES, *FEATURE_FAMILIES, *listening_halves.FAMILIES)
 _Chance = Annotated[float, Within(0, 0.99)]
@@ -148,9 +149,10 @@ def _network(folder: str, described: Any) -> tuple[Any, list[str]]:
     try:
         if not folder:
             return AutoModelForCTC.from_config(described), []
-        network, told = AutoModelForCTC.from_pretrained(
-            folder, config=described, dtype=torch.float32, ignore_mismatched_sizes=True, output_loading_info=True
-        )
+        with quietly():
+            network, told = AutoModelForCTC.from_pretrained(
+                folder, config=described, dtype=torch.float32, ignore_mismatched_sizes=True, output_loading_info=True
+            )
     except (OSError, ValueError, RuntimeError) as error:
         problem = f"it cannot be built: {str(error).splitlines()[0]}"
         raise SonantError(folder or "model.settings", problem, "Look at its settings and its weights.") from error

@@ -22,7 +22,7 @@ from sonant.base.lengths import Count, Lengths, frames_after
 from sonant.layers.dropout import Dropout
 from sonant.layers.linear import Linear
 from sonant.models.recognizer import Between, Heard, Hidden, Scores, scored
-from sonant.models.speech_parts import with_own_parts
+from sonant.models.speech_parts import quietly, with_own_parts
 
 FAMILIES = ("moonshine", "whisper")
 _LEAST_VARIANCE = 1e-5
@@ -174,7 +174,8 @@ def load_half(folder: str, config: Any, vocabulary_size: int, final_dropout: flo
     if not folder:
         return model, []
     try:
-        whole, told = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        with quietly():
+            whole, told = AutoModel.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     except (OSError, ValueError, RuntimeError) as error:
         problem = f"it cannot be loaded: {str(error).splitlines()[0]}"
         raise SonantError(folder, problem, "Look at its config.json and its weights.") from error

@@ -7,6 +7,7 @@ another, the one inside of a Conformer's layer), ours are told which frames are 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -184,6 +185,22 @@ def with_own_parts(network: Any) -> None:
     if getattr(network, "_supports_sdpa", False):
         _register()
         network.set_attn_implementation(ATTENTION)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without bars and reports of transformers: what matters of them is told in our own words."""
+    from transformers.utils import logging
+
+    level, had_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if had_bars:
+            logging.enable_progress_bar()
 
 
 def tell_real(network: nn.Module, is_real: Tensor | None) -> None:

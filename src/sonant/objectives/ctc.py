@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import numpy as np
@@ -67,7 +66,7 @@ class Ctc:
         seed: int = 0,
         begins: Mapping[str, int] | None = None,
     ) -> None:
-        """`begins` names parameters by shell patterns, and the step from which on they learn."""
+        """`begins` names parameters, and the step from which on they learn."""
         self.config, self.num_frames, self.blank_id, self.seed = config, num_frames, blank_id, seed
         self.begins = dict(begins or {})
         self.watches = _WATCHES
@@ -103,6 +102,12 @@ class Ctc:
         is_blank = (scores.logits.detach().argmax(dim=-1) == self.blank_id) & is_real
         health = {"blank_share": Mean(is_blank.sum(), is_real.sum())}
         return Loss(parts=parts, health=health | {"left_out": Mean((~is_possible).sum(), float(len(batch)))})
+
+    def losses_of(self, log_probs: Tensor, lengths: Lengths, batch: SpeechBatch) -> Tensor:
+        """(B,) -log p of each text of a batch; 0 where it is impossible."""
+        assert batch.tokens is not None
+        is_possible, token_lengths = self._possible(batch)
+        return self.losses(log_probs, lengths, batch.tokens, token_lengths, is_possible)
 
     def losses(
         self, log_probs: Tensor, lengths: Lengths, tokens: Tensor, token_lengths: Tensor, is_possible: Tensor
@@ -163,10 +168,8 @@ class Ctc:
 
     def _free(self, model: nn.Module, step: int) -> None:
         """Lets parameters learn whose time has come; until then they have no gradients, and stay as they are."""
-        for name, parameter in model.named_parameters():
-            first = [begin for pattern, begin in self.begins.items() if fnmatchcase(name, pattern)]
-            if first:
-                parameter.requires_grad_(step >= max(first))
+        for name, begin in self.begins.items():
+            model.get_parameter(name).requires_grad_(step >= begin)
 
 
 def _repeated(heard: Heard, count: int) -> Heard:

@@ -27,6 +27,7 @@ from sonant.training.start import Build
 TASKS = {
     "language": "sonant.recipes.language",
     "pretrain": "sonant.recipes.pretrain",
+    "ctc": "sonant.recipes.ctc",
 }
 _ENDINGS = (".yaml", ".yml")
 

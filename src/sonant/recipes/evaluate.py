@@ -16,6 +16,7 @@ from sonant.recipes.catalogue import absolute
 # Each is a module with evaluate, figures and intervals.
 EVALUATIONS = {
     "language": "sonant.recipes.language_evaluation",
+    "ctc": "sonant.recipes.ctc_evaluation",
 }
 
 

@@ -1,0 +1,155 @@
+"""Recognition with CTC: any speech encoder fine-tuned, or a small Conformer from scratch, measured by word errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from torch import nn
+
+from sonant.audio.augment.augmenter import Augmenter, CorpusAugmentation, WaveformAugmentation
+from sonant.base import config as configs
+from sonant.base.bounds import Within, check_fields
+from sonant.base.errors import ConfigError
+from sonant.batches.bucketing import BucketingConfig, LengthGroupingConfig, RandomConfig, SortingConfig
+from sonant.batches.collate import collate_speech
+from sonant.batches.examples import ExampleConfig, SpeechExamples
+from sonant.batches.loader import Loader, LoaderConfig
+from sonant.batches.sounds import CorpusSounds
+from sonant.batches.source import CorpusSource
+from sonant.checkpoints.bundle import open_bundle
+from sonant.decoding.spelling import Spelling
+from sonant.models.conformer import Conformer, ConformerConfig
+from sonant.models.ctc import EncoderConfig, new_model
+from sonant.objectives.ctc import Ctc, CtcConfig
+from sonant.recipes.ctc_bundle import save_bundle
+from sonant.recipes.ctc_validation import Validation
+from sonant.recipes.freezing import beginnings, freeze, freeze_front_end
+from sonant.recipes.speech import CorporaConfig, check_given, told, training_corpora, validation_corpora
+from sonant.recipes.transcripts import (
+    TranscriptTokenizerConfig,
+    possible,
+    tell_too_long,
+    tell_unknown,
+    transcript_tokenizer,
+    unknown_characters,
+)
+from sonant.text.coding import Tokenizer
+from sonant.training.config import BestConfig, TrainerConfig
+from sonant.training.console import Console
+from sonant.training.engine import Engine
+from sonant.training.parts import Parts
+from sonant.training.randomness import seed_all
+from sonant.training.run_folder import RunFolder
+from sonant.training.start import Build
+
+DATA_KEY, BATCH_KEY = "corpora.train", "batches.max_seconds"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    task: Literal["ctc"] = "ctc"
+    corpora: CorporaConfig = field(default_factory=CorporaConfig)
+    tokenizer: TranscriptTokenizerConfig = field(default_factory=TranscriptTokenizerConfig)
+    model: ConformerConfig | EncoderConfig = field(default_factory=ConformerConfig)
+    start: str = ""  # a bundle of this task to go on from: its model with all weights, and its tokenizer
+    objective: CtcConfig = field(default_factory=CtcConfig)
+    augmentations: tuple[WaveformAugmentation | CorpusAugmentation, ...] = ()
+    freeze_front_end: bool = True  # of a folder: what makes frames of waveforms stays as it is
+    freeze: tuple[str, ...] = ()  # names of parameters or modules; layers.0-5 is a range
+    begins: dict[str, int] = field(default_factory=dict)  # such names, and the step from which on they learn
+    batches: BucketingConfig | LengthGroupingConfig | RandomConfig = field(default_factory=BucketingConfig)
+    validation_seconds: Annotated[float, Within(1, 1e6)] = 120.0  # of a batch
+    trainer: TrainerConfig = field(default_factory=lambda: TrainerConfig(best=BestConfig(figure="wer")))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.start and self.model != ConformerConfig():
+            raise ConfigError("model", f"it comes from start ({self.start}).", "Leave one of the two out.")
+        if self.start and self.tokenizer != TranscriptTokenizerConfig():
+            raise ConfigError("tokenizer", f"it comes from start ({self.start}).", "Leave one of the two out.")
+
+
+def build(config: Config) -> Build:
+    """Everything that the trainer needs, on each rank."""
+    check_given(config.corpora)
+
+    def parts(engine: Engine, run: RunFolder, console: Console) -> Parts:
+        train, validation = training_corpora(config.corpora), validation_corpora(config.corpora)
+        folder = config.start or getattr(config.model, "folder", "")
+        tokenizer = engine.on_main(lambda: transcript_tokenizer(config.tokenizer, folder, run, train))
+        for split, corpora in ((config.corpora.train_split, train), (config.corpora.validation_split, validation)):
+            tell_unknown(split, unknown_characters(corpora, tokenizer), console.say)
+        model: Any = _model(config, tokenizer, console)
+        augmenter = Augmenter(config.augmentations, config.trainer.seed, CorpusSounds)
+        train, left = possible(
+            train,
+            tokenizer,
+            model.num_frames,
+            sample_rate=model.sample_rate,
+            shortest=augmenter.shortest_factor,
+        )
+        tell_too_long(left, console.say)
+        spelling = Spelling(tokenizer)
+        objective = Ctc(
+            config.objective,
+            model.num_frames,
+            spelling.blank_id,
+            seed=config.trainer.seed,
+            begins=beginnings(model, config.begins),
+        )
+        placed = partial(CorpusSource, rank=engine.rank, world=engine.world)
+        heard = ExampleConfig(sample_rate=model.sample_rate)
+        changed = augmenter.waveform if config.augmentations else None
+        examples = SpeechExamples(heard, seed=config.trainer.seed, encode=tokenizer.encode, augment=changed)
+        source = placed(train, examples, collate_speech, config.batches, seed=config.trainer.seed)
+        fixed = placed(
+            validation,
+            SpeechExamples(heard, encode=tokenizer.encode),
+            collate_speech,
+            SortingConfig(max_seconds=config.validation_seconds),
+        )
+        made = Validation(engine, run, Loader(fixed), objective, spelling, config.corpora.validation_split)
+        engine.on_main(lambda: made.look_at(source.load(0, 0)))
+        console.say(_told(model, tokenizer, told(train), told(validation)))
+        return Parts(
+            model=model,
+            objective=objective,
+            loader=Loader(source, LoaderConfig(pin_memory=engine.device.type == "cuda")),
+            validate=made.validate,
+            save_bundle=partial(save_bundle, config, model, tokenizer, train, made),
+            sections=made.sections,
+            config=configs.to_dict(config),
+        )
+
+    return parts
+
+
+def _model(config: Config, tokenizer: Tokenizer, console: Console) -> nn.Module:
+    seed_all(config.trainer.seed, 0)  # every rank begins with the same weights
+    if config.start:
+        bundle = open_bundle(config.start)
+        bundle.require_task("ctc")
+        model = bundle.model()
+    elif isinstance(config.model, ConformerConfig):
+        model = Conformer(config.model, tokenizer.size)
+    else:
+        hides_frames = config.objective.hiding.frames is not None
+        assert tokenizer.blank_id is not None
+        model, missing = new_model(config.model, tokenizer.size, tokenizer.blank_id, hides_frames=hides_frames)
+        if missing:
+            console.say(f"the weights are those of {config.model.folder}; begun anew: {', '.join(missing)}")
+    if config.freeze_front_end and (config.start or getattr(config.model, "folder", "")):
+        freeze_front_end(model)
+    freeze(model, config.freeze)
+    return model
+
+
+def _told(model: nn.Module, tokenizer: Tokenizer, train: str, validation: str) -> str:
+    """What is about to be trained on what, in a line."""
+    learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return (
+        f"{learning / 1e6:.2f} million weights to learn, {tokenizer.size:,} symbols; "
+        f"{train} to train on, {validation} to validate"
+    )

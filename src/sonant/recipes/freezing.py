@@ -1,0 +1,71 @@
+"""Which parameters stay as they are, and which begin to learn later: by exact names, names of modules, and ranges.
+
+wav2vec2.encoder.layers.0-5     layers 0 to 5, and not 10 to 19
+wav2vec2.feature_extractor      all that is below it
+*.bias                          a shell pattern of whole names
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from torch import nn
+
+from sonant.base.errors import ConfigError
+from sonant.base.names import suggestion
+
+_RANGE = re.compile(r"(?<=\.)(\d+)-(\d+)(?=\.|$)")
+FRONT_ENDS = ("*.feature_extractor", "encoder.conv1", "encoder.conv2", "encoder.conv3", "encoder.groupnorm")
+
+
+def patterns(model: nn.Module, name: str, key: str) -> list[str]:
+    """A name as shell patterns of parameters; one that fits nothing is a mistake."""
+    found = [pattern for one in _spread(name) for pattern in (one, f"{one}.*")]
+    names = [name for name, _ in model.named_parameters()]
+    if not any(fnmatchcase(name, pattern) for name in names for pattern in found):
+        modules = [name for name, _ in model.named_modules() if name]
+        raise ConfigError(key, f"no parameter has the name '{name}'.", suggestion(name, [*modules, *names]))
+    return found
+
+
+def freeze(model: nn.Module, names: Iterable[str]) -> None:
+    for name in names:
+        for pattern in patterns(model, name, "freeze"):
+            for parameter_name, parameter in model.named_parameters():
+                if fnmatchcase(parameter_name, pattern):
+                    parameter.requires_grad_(False)
+
+
+def freeze_front_end(model: nn.Module) -> None:
+    """What makes frames of waveforms, where that has weights of its own."""
+    for name, parameter in model.named_parameters():
+        if any(fnmatchcase(name, f"{front_end}.*") for front_end in FRONT_ENDS):
+            parameter.requires_grad_(False)
+
+
+def beginnings(model: nn.Module, begins: Mapping[str, int]) -> dict[str, int]:
+    """The time of each parameter that has one, the latest where there are several; what is frozen stays so."""
+    found: dict[str, int] = {}
+    learning = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    for name, step in begins.items():
+        chosen = patterns(model, name, "begins")
+        fitting = [one for one in learning if any(fnmatchcase(one, pattern) for pattern in chosen)]
+        if not fitting:
+            problem = "all of it is frozen, and never begins to learn."
+            raise ConfigError(f"begins.{name}", problem, "Leave it out of freeze, or name something else.")
+        found |= {one: max(step, found.get(one, 0)) for one in fitting}
+    return found
+
+
+def _spread(name: str) -> list[str]:
+    found = _RANGE.search(name)
+    if not found:
+        return [name]
+    first, last = int(found[1]), int(found[2])
+    return [
+        one
+        for number in range(first, last + 1)
+        for one in _spread(name[: found.start()] + str(number) + name[found.end() :])
+    ]
