@@ -107,7 +107,7 @@ class TrainerConfig:
     compile: bool = False
     deterministic: bool = False  # on GPUs; processors always are
     sharded: bool = False  # FSDP2: each rank holds a share of the weights
-    threads: Annotated[int, Within(0, 1024)] = 0  # of the processor; 0: as many as there are
+    threads: Annotated[int, Within(0, 1024)] = 0  # of the processor; 0: OMP_NUM_THREADS, or as many as there are
     trackers: tuple[Literal["tensorboard", "trackio", "wandb"], ...] = ()
     project: str = "sonant"  # what trackers file a run under
 

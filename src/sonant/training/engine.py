@@ -49,7 +49,8 @@ class Engine:
         if self.device.type == "cpu":
             local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
             keep_freed_memory()
-            torch.set_num_threads(config.threads or max(1, len(os.sched_getaffinity(0)) // local))
+            asked = config.threads or int(os.environ.get("OMP_NUM_THREADS", "0"))
+            torch.set_num_threads(asked or max(1, len(os.sched_getaffinity(0)) // local))
         self._make_deterministic()
 
     @property

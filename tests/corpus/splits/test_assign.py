@@ -17,7 +17,7 @@ THIRDS = {"train": 0.6, "dev": 0.2, "test": 0.2}
 
 
 def utterance(id, **fields):
-    return Utterance(id=id, audio=f"{id}.wav", place="here", **({"seconds": 2.0} | fields))
+    return Utterance(id=id, **({"audio": f"{id}.wav", "place": "here", "seconds": 2.0} | fields))
 
 
 def people(num_speakers, per_speaker, **labels):
@@ -312,3 +312,17 @@ def test_seconds_can_be_what_shares_are_shares_of():
     for name, share in THIRDS.items():
         seconds = sum(one.seconds for one, split in zip(utterances, splits, strict=True) if split == name)
         assert abs(seconds - share * total) <= 30
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=300), st.integers(0, 5), st.booleans())
+def test_parts_of_one_document_stay_together(sizes, seed, is_counted):
+    parts = [
+        utterance(f"d{number}.{part}", audio=None, extra={"document": f"d{number}", "part": part})
+        for number, size in enumerate(sizes)
+        for part in range(size)
+    ]
+    counted = {"sized_by": "seconds"} if is_counted else {}
+    found = split_by_id(parts, SplitConfig(by="hash", proportions=THIRDS, seeds=(seed,), **counted))
+    for number, size in enumerate(sizes):
+        assert len({found[f"d{number}.{part}"] for part in range(size)}) == 1

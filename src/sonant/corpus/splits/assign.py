@@ -141,7 +141,7 @@ def _by_draw(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:
         return next((name for bound, name in bounds if draw < bound), bounds[-1][1])
 
     seen = _seen(utterances, config)
-    first = [utterance.id for utterance in islice(seen, _TINY + 1)]
+    first = list(dict.fromkeys(_whole_of(utterance) for utterance in islice(seen, _TINY + 1)))
     deque(seen, maxlen=0)  # to the end, where unknown labels are refused
     tiny = first if len(first) <= _TINY else []
     filled = {seed: without_empty({id: drawn(seed, id) for id in tiny}, config.shares, seed) for seed in config.seeds}
@@ -149,7 +149,8 @@ def _by_draw(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:
     def splits_of(utterance: Splittable) -> tuple[str | None, ...]:
         if not _has_targets(utterance, config):
             return (None,) * len(config.seeds)
-        return tuple(filled[seed].get(utterance.id) or drawn(seed, utterance.id) for seed in config.seeds)
+        whole = _whole_of(utterance)
+        return tuple(filled[seed].get(whole) or drawn(seed, whole) for seed in config.seeds)
 
     return Splitter("hash", plan_names(config), splits_of)
 
@@ -178,4 +179,12 @@ def _by_units(utterances: Iterable[Splittable], config: SplitConfig, by: str) ->
 
 def _unit_of(utterance: Splittable, by: str) -> str:
     """Utterances of unknown speakers stand for themselves."""
-    return f"speaker {utterance.speaker}" if by == "speaker" and utterance.speaker else f"utterance {utterance.id}"
+    is_known = by == "speaker" and utterance.speaker
+    return f"speaker {utterance.speaker}" if is_known else f"utterance {_whole_of(utterance)}"
+
+
+def _whole_of(utterance: Splittable) -> str:
+    """The id, or that of the document that a text is a part of: its parts stay together."""
+    extra = utterance.extra
+    is_part = extra.get("part") is not None and extra.get("document") is not None
+    return str(extra["document"]) if is_part else utterance.id
