@@ -315,7 +315,7 @@ def test_seconds_can_be_what_shares_are_shares_of():
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=300), st.integers(0, 5), st.booleans())
+@given(st.lists(st.integers(1, 6), min_size=3, max_size=300), st.integers(0, 5), st.booleans())
 def test_parts_of_one_document_stay_together(sizes, seed, is_counted):
     parts = [
         utterance(f"d{number}.{part}", audio=None, extra={"document": f"d{number}", "part": part})
