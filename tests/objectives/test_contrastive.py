@@ -199,3 +199,18 @@ def test_a_tiny_model_learns_to_tell_the_frames_of_eight_utterances():
         optimizer.step()
         losses.append(loss.parts["contrastive"].total.item() / len(batch.places))
     assert losses[-1] < 0.3 * losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_compiled_model_has_the_same_loss_and_gradients(norm):
+    found = []
+    for is_compiled in (False, True):
+        model = same(original(norm, **STILL).eval())
+        batch = speech(drawing_for(model), 8000, 6000)
+        if is_compiled:
+            model.compile(backend="aot_eager")
+        total = Contrastive()(model, batch, 0).parts["contrastive"].total
+        total.backward()
+        found.append((total.detach(), model.encoder.convolutions.layers[1].weight.grad))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)

@@ -18,6 +18,7 @@ from sonant.corpus.manifest import open_corpus
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.splits import SplitConfig
 from sonant.models.wav2vec2 import Wav2Vec2
+from sonant.models.wav2vec2_pretraining import pretraining_size
 from sonant.recipes.catalogue import open_recipe
 from sonant.recipes.pretrain import Config
 from sonant.recipes.probing import ProbeConfig, probed
@@ -202,8 +203,12 @@ def test_a_probe_without_a_label_counts_the_characters_of_texts(corpus):
     assert len(few.scores) == 2
 
 
-@pytest.mark.parametrize("name", ["wav2vec2", "wav2vec2-tiny", "best-rq-tiny"])
-def test_the_settings_that_come_along_are_understood(name):
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("wav2vec2", "base"), ("wav2vec2-large", "large"), ("wav2vec2-tiny", "tiny"), ("best-rq-tiny", "")],
+)
+def test_the_settings_that_come_along_are_those_of_the_sizes(name, size):
     opened = open_recipe(name, ["somewhere"])
     assert opened.task == "pretrain"
     assert opened.batch_key == "batches.max_seconds"
+    assert not size or opened.config.learning.model == pretraining_size(size)
