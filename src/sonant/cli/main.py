@@ -18,6 +18,7 @@ VERBS = {
     "inspect": "Show what a corpus holds and what is wrong with it.",
     "train": "Train a model from a corpus, or go on with a training.",
     "evaluate": "Measure a trained model, with intervals.",
+    "transcribe": "Write down what recordings say.",
     "generate": "Let a language model write.",
     "ngram": "Estimate an n-gram model of words from texts.",
     "compare": "Put runs side by side, with paired intervals.",

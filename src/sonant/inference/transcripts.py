@@ -1,0 +1,137 @@
+"""What a recogniser wrote of a recording, with times, and the files that people want of it: captions, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sonant.decoding.hypotheses import Hypothesis
+
+_CAPTION_SECONDS, _CAPTION_LETTERS, _PAUSE_SECONDS = 6.0, 84, 1.0
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+    start: float  # seconds into the recording
+    end: float
+    confidence: float  # from 0 to 1
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One answer: what the recogniser thinks of it, and how sure its symbols are."""
+
+    text: str
+    score: float  # nats, of recogniser and guide together
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Transcript:
+    audio: str
+    seconds: float
+    text: str
+    confidence: float
+    words: tuple[Word, ...]
+    alternatives: tuple[Alternative, ...] = ()  # the best first, the text itself among them
+
+    @classmethod
+    def of(cls, audio: str, seconds: float, answers: Sequence[Hypothesis], frame_seconds: float) -> Transcript:
+        """From the answers of a decoder, best first; where there is none, nothing was said."""
+        best = answers[0]
+        words = tuple(
+            Word(word.text, word.start * frame_seconds, min(word.end * frame_seconds, seconds), word.confidence)
+            for word in best.words
+        )
+        others = tuple(Alternative(one.text, one.score, one.confidence) for one in answers)
+        return cls(audio, seconds, best.text, best.confidence, words, others if len(answers) > 1 else ())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, times to the millisecond."""
+        values = asdict(self)
+        if not self.alternatives:
+            del values["alternatives"]
+        rounded: dict[str, Any] = _rounded(values)
+        return rounded
+
+
+@dataclass(frozen=True)
+class Caption:
+    start: float
+    end: float
+    text: str
+
+
+def captions(transcript: Transcript) -> list[Caption]:
+    """Words in lines that can be read while they are said: a new one after a pause, six seconds or 84 letters."""
+    found: list[list[Word]] = []
+    for word in transcript.words:
+        if not found or _is_full(found[-1], word):
+            found.append([])
+        found[-1].append(word)
+    return [Caption(words[0].start, words[-1].end, " ".join(word.text for word in words)) for words in found]
+
+
+def as_txt(transcript: Transcript) -> str:
+    return transcript.text + "\n"
+
+
+def as_json(transcript: Transcript) -> str:
+    return json.dumps(transcript.as_dict(), ensure_ascii=False, indent=2) + "\n"
+
+
+def as_srt(transcript: Transcript) -> str:
+    """SubRip: a number, a stretch of time, a text."""
+    blocks = [
+        f"{number}\n{_clock(one.start, ',')} --> {_clock(one.end, ',')}\n{one.text}\n"
+        for number, one in enumerate(captions(transcript), start=1)
+    ]
+    return "\n".join(blocks)
+
+
+def as_vtt(transcript: Transcript) -> str:
+    """WebVTT."""
+    blocks = [f"{_clock(one.start, '.')} --> {_clock(one.end, '.')}\n{one.text}\n" for one in captions(transcript)]
+    return "\n".join(["WEBVTT\n", *blocks])
+
+
+def as_ctm(transcript: Transcript) -> str:
+    """NIST's time-marked words: recording, channel, start, duration, word, confidence."""
+    name = transcript.audio.rsplit("/", 1)[-1].replace(" ", "_")
+    return "".join(
+        f"{name} 1 {word.start:.3f} {word.end - word.start:.3f} {word.text} {word.confidence:.3f}\n"
+        for word in transcript.words
+    )
+
+
+FORMATS: Mapping[str, Callable[[Transcript], str]] = {
+    "txt": as_txt,
+    "json": as_json,
+    "srt": as_srt,
+    "vtt": as_vtt,
+    "ctm": as_ctm,
+}
+
+
+def _is_full(words: Sequence[Word], following: Word) -> bool:
+    letters = sum(len(word.text) + 1 for word in words) + len(following.text)
+    is_late = following.end - words[0].start > _CAPTION_SECONDS
+    return is_late or letters > _CAPTION_LETTERS or following.start - words[-1].end > _PAUSE_SECONDS
+
+
+def _clock(seconds: float, point: str) -> str:
+    milliseconds = round(seconds * 1000)
+    minutes, milliseconds = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{milliseconds // 1000:02}{point}{milliseconds % 1000:03}"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    return list(map(_rounded, value)) if isinstance(value, list | tuple) else value
