@@ -18,6 +18,7 @@ from sonant.base.errors import SonantError
 from sonant.base.lengths import Lengths
 from sonant.checkpoints.bundle import open_bundle
 from sonant.checkpoints.tensors import read_tensors
+from sonant.cli.main import main
 from sonant.corpus.splits import SplitConfig
 from sonant.evaluation.table import read_evaluation
 from sonant.recipes.ctc import Config
@@ -297,3 +298,14 @@ def test_a_tiny_model_learns_eight_utterances_by_heart(corpus, tmp_path, model):
     ]
     _, result = trained(corpus, tmp_path / "run", *settings)
     assert result.metrics["wer"] == 0
+
+
+def test_an_evaluation_has_a_page_with_groups(run, corpus, tmp_path, capsys):
+    place, _ = run
+    page = tmp_path / "page.html"
+    words = ["evaluate", f"{place}/bundle", corpus, "--split", "dev", "--report", str(page), "--by", "speaker"]
+    assert main(words) == 0
+    assert "By speaker" in page.read_text()
+    assert main(["evaluate", f"{place}/bundle", "--by", "speaker"]) == 2
+    assert main([*words[:-1], "speeker"]) == 2
+    assert "Did you mean 'speaker'" in capsys.readouterr().err

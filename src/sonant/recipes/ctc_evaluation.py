@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sonant.base import config as configs
 from sonant.batches.bucketing import SortingConfig
@@ -12,8 +15,10 @@ from sonant.batches.examples import ExampleConfig, SpeechExamples
 from sonant.batches.loader import Loader
 from sonant.batches.source import CorpusSource
 from sonant.checkpoints.bundle import Bundle
+from sonant.corpus.manifest import Corpus
 from sonant.decoding.spelling import Spelling
 from sonant.evaluation.recognition import recognition_figures, recognition_rows
+from sonant.evaluation.recognition_page import recognition_page
 from sonant.evaluation.table import Evaluation, Facts, fingerprint_of
 from sonant.metrics.intervals import BootstrapConfig, Interval
 from sonant.objectives.ctc import Ctc, CtcConfig
@@ -27,32 +32,64 @@ def evaluate(
 ) -> Evaluation:
     """A row for each utterance; without data, of what the training validated with."""
     settings = bundle.description.evaluation
-    corpora = configs.from_dict(CorporaConfig, settings["corpora"], bundle.folder)
-    if data:
-        # Somebody's own data is measured whole, however long its utterances are.
-        corpora = replace(corpora, validation=tuple(data), min_seconds=0.0, max_seconds=1e5)
-    corpora = replace(corpora, validation_split=split or corpora.validation_split)
-    found = validation_corpora(corpora)
+    found, split = _corpora(bundle, data, split)
     tokenizer = load_tokenizer(bundle.folder)
-    tell_unknown(corpora.validation_split, unknown_characters(found, tokenizer), say)
-    model = bundle.model().to(device)
+    tell_unknown(split, unknown_characters(found, tokenizer), say)
+    model: Any = bundle.model().to(device)
     spelling = Spelling(tokenizer)
-    objective = Ctc(CtcConfig(), model.num_frames, spelling.blank_id)  # type: ignore[arg-type]
-    examples = SpeechExamples(
-        ExampleConfig(sample_rate=bundle.description.front_end["sample_rate"]), encode=tokenizer.encode
-    )
+    objective = Ctc(CtcConfig(), model.num_frames, spelling.blank_id)
+    examples = SpeechExamples(ExampleConfig(sample_rate=model.sample_rate), encode=tokenizer.encode)
     source = CorpusSource(found, examples, collate_speech, SortingConfig(max_seconds=settings["batch_seconds"]))
-    say(f"{told(found)} of '{corpora.validation_split}'")
+    began = time.perf_counter()
     with Loader(source) as loader:
         rows = recognition_rows(model, loader, spelling, objective, device=device)
+    taken = (time.perf_counter() - began) / sum(row.seconds or 0.0 for row in rows)
+    say(f"{told(found)} of '{split}', in {taken:.4f} of their duration")
     facts = Facts(
         task="ctc",
         bundle=fingerprint_of(bundle.path("model.safetensors")),
         data=" ".join(corpus.description.get("fingerprint", "") for corpus in found),
-        split=corpora.validation_split,
-        settings={"decoding": bundle.description.decoding},
+        split=split,
+        settings={"decoding": bundle.description.decoding, "real_time_factor": taken},
     )
     return Evaluation(facts, tuple(sorted(rows, key=lambda row: row.id)))
+
+
+def page(
+    bundle: Bundle,
+    data: Sequence[str],
+    evaluation: Evaluation,
+    by: Sequence[str],
+    bootstrap: BootstrapConfig,
+) -> str:
+    """A page to read; `by` are columns of the manifest, or labels, that utterances are grouped by."""
+    found, _ = _corpora(bundle, data, evaluation.facts.split)
+    groups = {column: _values(found, column) for column in by}
+    return recognition_page(bundle.folder, evaluation, intervals(evaluation, bootstrap), groups, bootstrap)
+
+
+def _corpora(bundle: Bundle, data: Sequence[str], split: str | None) -> tuple[list[Corpus], str]:
+    corpora = configs.from_dict(CorporaConfig, bundle.description.evaluation["corpora"], bundle.folder)
+    if data:
+        # Somebody's own data is measured whole, however long its utterances are.
+        corpora = replace(corpora, validation=tuple(data), min_seconds=0.0, max_seconds=1e5)
+    corpora = replace(corpora, validation_split=split or corpora.validation_split)
+    return validation_corpora(corpora), corpora.validation_split
+
+
+def _values(corpora: Sequence[Corpus], column: str) -> dict[str, str]:
+    """The value of each utterance by id; numbers as they are written."""
+    found: dict[str, str] = {}
+    for corpus in corpora:
+        values = corpus.column(column)
+        found |= {str(id): _written(value) for id, value in zip(corpus.column("id"), values, strict=True)}
+    return found
+
+
+def _written(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "unknown"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def figures(evaluation: Evaluation) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,20 @@ class EvaluateResult:
         bounds = {name: [found.low, found.high] for name, found in self.intervals.items() if found.low == found.low}
         rows = len(self.evaluation.rows)
         return {"bundle": self.bundle, **facts, "rows": rows, "figures": dict(self.figures), "intervals": bounds}
+
+
+def evaluation_page(
+    result: EvaluateResult, *data: str, by: Sequence[str] = (), bootstrap: BootstrapConfig | None = None
+) -> str:
+    """A page of what was measured, where the task has one; `by` are columns of the manifest to group by."""
+    opened = open_bundle(result.bundle)
+    module = importlib.import_module(EVALUATIONS[opened.description.task])
+    if not hasattr(module, "page"):
+        problem = f"an evaluation of '{opened.description.task}' has no page."
+        raise UsageError(result.bundle, problem, "Leave --report and --by out.")
+    places = [absolute(place) for place in data]
+    found: str = module.page(opened, places, result.evaluation, by, bootstrap or BootstrapConfig())
+    return found
 
 
 def evaluate(

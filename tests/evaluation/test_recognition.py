@@ -1,0 +1,62 @@
+"""What is told of a recogniser: rates of sums, groups side by side, and both texts word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonant.evaluation.recognition import MEASURES, recognition_figures
+from sonant.evaluation.recognition_page import aligned, broken_down, confused, recognition_page
+from sonant.evaluation.table import Evaluation, Facts, Row
+from sonant.metrics.edits import character_edits, word_edits
+
+
+def row(id: str, said: str, written: str, speaker: str = "s") -> Row:
+    words, characters = word_edits(said, written), character_edits(said, written)
+    totals = {"wer": words.errors, "cer": characters.errors, "substitutions": words.substitutions}
+    totals |= {"deletions": words.deletions, "insertions": words.insertions, "loss": 1.0}
+    counts = dict.fromkeys(MEASURES, float(words.num_reference)) | {"cer": float(characters.num_reference)}
+    return Row(id=id, totals=totals, counts=counts, group=speaker, seconds=1.0, reference=said, hypothesis=written)
+
+
+ROWS = (
+    row("a", "the cat sat", "the cat sat", "s1"),
+    row("b", "a <dog> ran far", "a dog far away", "s2"),
+    row("c", "yes", "", "s3"),
+)
+
+
+def test_figures_are_those_of_all_words_together():
+    found = recognition_figures(ROWS)
+    assert found["wer"] == pytest.approx((0 + 3 + 1) / (3 + 4 + 1))
+    assert found["wer"] == pytest.approx(found["substitutions"] + found["deletions"] + found["insertions"])
+
+
+def test_both_texts_stand_in_one_and_nothing_of_them_is_markup():
+    shown = aligned(ROWS[1])
+    assert "<del" in shown
+    assert "<ins" in shown
+    assert "&lt;dog&gt;" in shown
+    assert "<dog>" not in shown
+
+
+def test_words_confused_are_counted_with_what_was_left_out_or_put_in():
+    found = confused([*ROWS, row("d", "yes", "")])
+    assert found[0] == ["yes", "–", 2]
+    assert ["<dog>", "dog", 1] in found
+
+
+def test_groups_add_up_to_the_whole():
+    evaluation = Evaluation(Facts(task="ctc", split="test"), ROWS)
+    found = broken_down(evaluation, {"a": "near", "b": "far", "c": "far"})
+    assert [line[0] for line in found] == ["far", "near"]
+    assert [line[1] for line in found] == [2, 1]
+    assert found[0][3] == "80.00 %"
+    assert found[1][4] == ""  # one speaker says nothing of others
+
+
+def test_the_page_holds_what_matters():
+    evaluation = Evaluation(Facts(task="ctc", split="test"), ROWS)
+    intervals = {measure: evaluation.interval(measure) for measure in evaluation.measures}
+    page = recognition_page("bundle", evaluation, intervals, {"accent": {"a": "near", "b": "far", "c": "far"}})
+    for told in ("By accent", "Worst utterances", "Words that were confused", "3 utterances", "50.00 %"):
+        assert told in page
