@@ -89,7 +89,9 @@ class Ready(str):
 
 def player(audio: bytes, kind: str = "audio/wav") -> Ready:
     """A player with the sound inside the page."""
-    return Ready(f'<audio controls preload="metadata" src="data:{kind};base64,{base64.b64encode(audio).decode()}"></audio>')
+    return Ready(
+        f'<audio controls preload="metadata" src="data:{kind};base64,{base64.b64encode(audio).decode()}"></audio>'
+    )
 
 
 def _is_number(value: Any) -> bool:
