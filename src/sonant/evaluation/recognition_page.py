@@ -27,7 +27,7 @@ def recognition_page(
     config: BootstrapConfig | None = None,
 ) -> str:
     """`groups` are columns of the manifest, each with the value of every utterance by id."""
-    rows, rates = evaluation.rows, {name: found for name, found in rates.items() if name != "loss"}
+    rows, rates = evaluation.rows, {name: found for name, found in intervals.items() if name != "loss"}
     hours = sum(row.seconds or 0.0 for row in rows) / 3600
     page = Page(title, f"{len(rows):,} utterances, {hours:.2f} h of '{evaluation.facts.split}'")
     page.add(section("At a glance", figures({name: _percent(found.value) for name, found in rates.items()})))
