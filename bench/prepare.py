@@ -33,7 +33,7 @@ from ground import (
     spread,
 )
 
-MINUTES = 47
+MINUTES, PAIRS = 47, 5
 PROCESSES = 2
 
 
@@ -148,7 +148,7 @@ def decoding_floor(recordings: Path) -> float:
     return median([seconds_of(decode) for _ in range(3)])
 
 
-def measure(room: Path) -> None:
+def measure(room: Path, pairs: int) -> None:
     logging.disable(logging.WARNING)
     hours = write_recordings(room / "wav", MINUTES, "wav")
     write_recordings(room / "wav long", MINUTES * 3, "wav")
@@ -157,7 +157,7 @@ def measure(room: Path) -> None:
     print(f"{hours * 60:.0f} minutes, {files} files of 16-bit WAV, {PROCESSES} processes\n")
     for side in SIDES:
         fresh(side, room / "wav", room)  # imports, page cache
-    taken = interleaved({side: lambda side=side: fresh(side, room / "wav", room) for side in SIDES})
+    taken = interleaved({side: lambda side=side: fresh(side, room / "wav", room) for side in SIDES}, pairs=pairs)
     busy = {side: processor_seconds(lambda side=side: fresh(side, room / "wav", room)) for side in SIDES}
     disk = {side: bytes_below(room / side) for side in SIDES}
     memory = {
@@ -167,7 +167,7 @@ def measure(room: Path) -> None:
     for side, values in taken.items():
         flat = f"{memory[side][0]:.0f} MB ({memory[side][1]:.0f} MB)"
         print(f"{side:<9}  {spread(values):<29}  {busy[side]:.2f} s          {disk[side] / 1e6:7.2f} MB   {flat}")
-    opus = interleaved({"opus": lambda: fresh("sonant", room / "opus", room)}, pairs=3)["opus"]
+    opus = interleaved({"opus": lambda: fresh("sonant", room / "opus", room)}, pairs)["opus"]
     floor = decoding_floor(room / "opus")
     print(
         f"\nSonant on the same speech as Opus: {spread(opus)}; it is decoded twice (validation, epoch), "
@@ -180,6 +180,7 @@ def measure(room: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="fewer where time is short")
     parser.add_argument("side", nargs="?", choices=sorted(SIDES), help="run one side once, for its memory")
     parser.add_argument("recordings", nargs="?", type=Path)
     parser.add_argument("room", nargs="?", type=Path)
@@ -189,7 +190,7 @@ def main() -> None:
         return
     np.random.seed(0)
     with tempfile.TemporaryDirectory() as room:
-        measure(Path(room))
+        measure(Path(room), chosen.pairs)
 
 
 if __name__ == "__main__":
