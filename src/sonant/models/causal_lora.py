@@ -76,5 +76,5 @@ def _has_adapter(module: nn.Module) -> bool:
 
 def _change(module: Any, name: str, weights: Mapping[str, Tensor]) -> Tensor:
     """What an adapter adds to the matrix beside it."""
-    change = module.scaling[_NAME] * (weights[name + _B].float() @ weights[name + _A].float())
+    change: Tensor = module.scaling[_NAME] * (weights[name + _B].float() @ weights[name + _A].float())
     return change.t() if module.fan_in_fan_out else change
