@@ -55,6 +55,13 @@ def sound_of(text: str, seed: int) -> np.ndarray:
     return np.concatenate(parts).clip(-0.9, 0.9).astype(np.float32)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SONANT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """40 utterances of 10 speakers."""
@@ -309,3 +316,30 @@ def test_an_evaluation_has_a_page_with_groups(run, corpus, tmp_path, capsys):
     assert main(["evaluate", f"{place}/bundle", "--by", "speaker"]) == 2
     assert main([*words[:-1], "speeker"]) == 2
     assert "Did you mean 'speaker'" in capsys.readouterr().err
+
+
+def losses(run: str) -> list[float]:
+    lines = [json.loads(line) for line in Path(run, "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if line["kind"] == "train"]
+
+
+@pytest.mark.parametrize("kind", ["conformer", "wav2vec2"])
+def test_what_was_heard_once_is_learnt_from_as_if_it_were_heard_again(kind, corpus, checkpoint, tmp_path):
+    model = CONFORMER if kind == "conformer" else f"model={{kind: encoder, folder: {checkpoint}}}"
+    settings = [model, "objective.hiding.frames={probability: 0.2, span: 3}", "trainer.limits.max_steps=12"]
+    anew, _ = trained(corpus, tmp_path / "anew", *settings, "keep_heard=off")
+    first, _ = trained(corpus, tmp_path / "first", *settings, f"keep_heard={tmp_path / 'store'}")
+    kept = {path: path.stat().st_size for path in (tmp_path / "store").iterdir()}
+    second, _ = trained(corpus, tmp_path / "second", *settings, f"keep_heard={tmp_path / 'store'}")
+    assert sum(kept.values()) > 10000
+    assert {path: path.stat().st_size for path in (tmp_path / "store").iterdir()} == kept
+    assert losses(first) == losses(second)
+    assert losses(first) == pytest.approx(losses(anew), rel=1e-5)
+
+
+@pytest.mark.parametrize("setting", ["augmentations=[{kind: gain}]", "freeze_front_end=false"])
+def test_what_changes_from_time_to_time_is_not_kept(setting, corpus, checkpoint, tmp_path):
+    model = f"model={{kind: encoder, folder: {checkpoint}}}"
+    with pytest.raises(SonantError, match="changes from time to time"):
+        trained(corpus, tmp_path / "run", model, setting, f"keep_heard={tmp_path / 'store'}")
+    trained(corpus, tmp_path / "again", model, setting)

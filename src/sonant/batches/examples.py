@@ -77,6 +77,10 @@ class SpeechExamples:
             if self.config.unreadable == "skip":
                 return None
             raise _told_of(utterance, error) from error
+        return self.annotated(utterance, pass_number, waveform)
+
+    def annotated(self, utterance: Utterance, pass_number: int, waveform: np.ndarray) -> SpeechExample:
+        """A waveform with all else that is known of its utterance."""
         return SpeechExample(
             id=utterance.id,
             pass_number=pass_number,

@@ -104,9 +104,11 @@ class Conformer(nn.Module):
                 x = layer(x, seen, is_real)
         return Scores(self.head(self.final_dropout(x)), lengths)
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
+    def forward(
+        self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
+    ) -> Scores:
         """Maps (B, N)."""
-        return scored(self, waveforms, lengths, between)
+        return scored(self, waveforms, lengths, between, heard)
 
     def _fewer(self, features: Tensor) -> Tensor:
         """Maps (B, S, M) to (B, T, D)."""

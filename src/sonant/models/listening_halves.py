@@ -50,9 +50,11 @@ class _ListeningHalf(nn.Module):
     def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
         raise NotImplementedError
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
+    def forward(
+        self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
+    ) -> Scores:
         """Maps (B, N)."""
-        return scored(self, waveforms, lengths, between)
+        return scored(self, waveforms, lengths, between, heard)
 
     def _scored(self, x: Tensor, lengths: Lengths) -> Scores:
         return Scores(self.lm_head(self.dropout(x)), lengths)

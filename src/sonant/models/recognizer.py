@@ -82,13 +82,18 @@ class Recognizer(Protocol):
         """Trades time for memory from now on."""
         ...
 
-    def __call__(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
-        """Hears and scores; whatever wraps the module (shards, ranks) sees it used by this call alone."""
+    def __call__(
+        self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
+    ) -> Scores:
+        """Hears, unless that was done before, and scores; whatever wraps the module (shards, ranks) sees it used by
+        this call alone."""
         ...
 
 
-def scored(model: Any, waveforms: Tensor, lengths: Lengths, between: Between | None) -> Scores:
+def scored(
+    model: Any, waveforms: Tensor, lengths: Lengths, between: Between | None, heard: Heard | None = None
+) -> Scores:
     """The forward pass of every recogniser."""
-    heard = model.hear(waveforms, lengths)
+    heard = model.hear(waveforms, lengths) if heard is None else heard
     found: Scores = model.score(*((heard, None) if between is None else between(heard)))
     return found

@@ -100,9 +100,11 @@ class SpeechEncoder:
         x = self.base_model.encoder(x, attention_mask=None if is_whole else seen).last_hidden_state
         return Scores(self.lm_head(self.dropout(x)), heard.lengths)
 
-    def forward(self, waveforms: Tensor, lengths: Lengths, between: Between | None = None) -> Scores:
+    def forward(
+        self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
+    ) -> Scores:
         """Maps (B, N)."""
-        return scored(self, waveforms, lengths, between)
+        return scored(self, waveforms, lengths, between, heard)
 
     def _projected(self, frames: Tensor) -> Tensor:
         base = self.base_model

@@ -23,6 +23,7 @@ from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
 from sonant.base.randomness import generator_for
 from sonant.batches.batch import SpeechBatch
+from sonant.batches.heard import HeardBatch
 from sonant.batches.masking import MaskingConfig, hidden_frames
 from sonant.models.recognizer import Heard, Hidden, Scores
 from sonant.objectives.loss import Loss, Mean, Part, Watch
@@ -83,7 +84,10 @@ class Ctc:
         def between(heard: Heard) -> tuple[Heard, Hidden | None]:
             return _repeated(heard, num_views), self._hidden(model, batch, heard, num_views)
 
-        scores: Scores = model(batch.waveforms, batch.lengths, between)
+        known = None
+        if isinstance(batch, HeardBatch):
+            known = Heard(batch.heard, batch.heard_lengths, Lengths(self.num_frames(batch.lengths.values)))
+        scores: Scores = model(batch.waveforms, batch.lengths, between, known)
         with torch.autocast(batch.waveforms.device.type, enabled=False):
             return self._loss(scores, batch, num_views)
 
@@ -154,7 +158,7 @@ class Ctc:
     def _drawn(
         self, model: Any, batch: SpeechBatch, heard: Heard, view: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        hiding, lengths = self.config.hiding, (heard.scored or heard.lengths).values.tolist()
+        hiding, lengths = self.config.hiding, heard.lengths.values.tolist()
         frames = np.zeros(heard.frames.shape[:2], bool) if hiding.frames else None
         bands = np.zeros((len(batch), model.hidden_width), bool) if hiding.bands else None
         for row, (id, number) in enumerate(zip(batch.ids, batch.passes, strict=True)):

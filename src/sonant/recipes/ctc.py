@@ -26,6 +26,7 @@ from sonant.objectives.ctc import Ctc, CtcConfig
 from sonant.recipes.ctc_bundle import save_bundle
 from sonant.recipes.ctc_validation import Validation
 from sonant.recipes.freezing import beginnings, freeze, freeze_front_end
+from sonant.recipes.hearing import heard_once
 from sonant.recipes.speech import CorporaConfig, check_given, told, training_corpora, validation_corpora
 from sonant.recipes.transcripts import (
     TranscriptTokenizerConfig,
@@ -56,6 +57,7 @@ class Config:
     start: str = ""  # a bundle of this task to go on from: its model with all weights, and its tokenizer
     objective: CtcConfig = field(default_factory=CtcConfig)
     augmentations: tuple[WaveformAugmentation | CorpusAugmentation, ...] = ()
+    keep_heard: str = "auto"  # where what a frozen front end heard is kept: a folder; auto: the cache; off
     freeze_front_end: bool = True  # of a folder: what makes frames of waveforms stays as it is
     freeze: tuple[str, ...] = ()  # names of parameters or modules; layers.0-5 is a range
     begins: dict[str, int] = field(default_factory=dict)  # such names, and the step from which on they learn
@@ -103,7 +105,7 @@ def build(config: Config) -> Build:
         heard = ExampleConfig(sample_rate=model.sample_rate)
         changed = augmenter.waveform if config.augmentations else None
         examples = SpeechExamples(heard, seed=config.trainer.seed, encode=tokenizer.encode, augment=changed)
-        source = placed(train, examples, collate_speech, config.batches, seed=config.trainer.seed)
+        source = placed(train, *heard_once(config, model, examples), config.batches, seed=config.trainer.seed)
         fixed = placed(
             validation,
             SpeechExamples(heard, encode=tokenizer.encode),
