@@ -18,6 +18,7 @@ _EPILOG = """\
 examples:
   sonant train shakespeare input.txt --run runs/plays      settings that come with Sonant
   sonant train language my-corpus --run runs/mine --set trainer.limits.max_steps=2000
+  sonant train ctc my-corpus --run runs/heard --set model.kind=encoder --set model.folder=wav2vec2-base
   sonant train mine.yaml --run runs/mine                   your own settings: task, and what differs from its defaults
   sonant train runs/mine/config.yaml --run runs/again      what a run was trained with
   torchrun --nproc-per-node 2 -m sonant.cli.main train language my-corpus --run runs/mine
@@ -29,7 +30,8 @@ While it runs, DIR/report.html shows how it goes; afterwards DIR/bundle is the m
 
 def parser() -> Parser:
     made = Parser("train", VERBS["train"], _EPILOG)
-    made.add_argument("recipe", metavar="RECIPE", help="a task (language), settings by name, or a YAML file")
+    recipe = "a task (ctc, pretrain, language), settings by name, or a YAML file"
+    made.add_argument("recipe", metavar="RECIPE", help=recipe)
     made.add_argument(
         "data", metavar="DATA", nargs="*", help="what to learn from: corpora, or texts for a language model"
     )

@@ -17,6 +17,7 @@ from sonant.base.errors import UsageError
 from sonant.base.names import suggestion
 from sonant.base.progress import Progress
 from sonant.corpus.manifest import MANIFEST, open_corpus
+from sonant.corpus.sources.locate import is_audio, list_audio
 from sonant.decoding.guide import Guide, GuideConfig, build_guide
 from sonant.decoding.ngram.binary import read_ngrams
 from sonant.decoding.spelling import Spelling
@@ -25,9 +26,6 @@ from sonant.inference.transcripts import FORMATS, Transcript
 
 FAILURES = "failures.csv"
 _HOT = 4.0  # nats that a hot word is worth
-ENDINGS = tuple(
-    ".aac .aif .aiff .amr .au .flac .m4a .mka .mkv .mov .mp3 .mp4 .oga .ogg .opus .sph .wav .webm .wma".split()
-)
 
 
 @dataclass(frozen=True)
@@ -149,13 +147,12 @@ def _of_corpus(place: str, split: str | None) -> Iterator[Named]:
 
 
 def _of_folder(place: str) -> Iterator[Named]:
-    number = 0
-    for file in storage.list_files(place):
-        if file.lower().endswith(ENDINGS):
-            number += 1
-            yield _file_named(file, file[len(place.rstrip("/")) + 1 :])
-    if not number:
-        problem = f"no recording lies there: none of its files ends in {', '.join(ENDINGS[:6])} …"
+    found = False
+    for file in list_audio(place):
+        found = True
+        yield _file_named(file, file[len(place.rstrip("/")) + 1 :])
+    if not found:
+        problem = "no recording lies there: none of its files ends in .wav, .flac, .mp3, .ogg and the like."
         raise UsageError(place, problem, "Name the files themselves if they are called otherwise.")
 
 
@@ -173,8 +170,7 @@ def _of_pattern(place: str) -> Iterator[Named]:
 
 
 def _file_named(file: str, name: str) -> Named:
-    bare, ending = os.path.splitext(name)
-    return Named(bare if ending.lower() in ENDINGS else name, Request(file))
+    return Named(os.path.splitext(name)[0] if is_audio(name) else name, Request(file))
 
 
 def _file(folder: str, name: str, kind: str) -> str:
