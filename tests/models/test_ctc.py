@@ -297,3 +297,45 @@ def test_recomputing_layers_changes_no_gradient():
 
     for plain, again in zip(gradients(is_checkpointed=False), gradients(is_checkpointed=True), strict=True):
         torch.testing.assert_close(again, plain)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_half_precision_is_near_whole_precision(family):
+    model, batch = made(family), batch_of(waveforms())
+    whole = model(*batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = model.train()(*batch)
+    half.logits.float().square().mean().backward()
+    is_real = whole.lengths.mask(whole.logits.shape[1])
+    difference = (half.logits.float() - whole.logits)[is_real].abs().mean() / whole.logits[is_real].abs().mean()
+    assert difference < 0.1
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "whisper"])
+def test_dropout_in_every_place_learns_and_stays_finite(family):
+    torch.manual_seed(0)
+    rates = {"dropout": 0.2, "attention_dropout": 0.2, "final_dropout": 0.2}
+    if family == "moonshine":
+        del rates["dropout"]
+    model, _ = new_model(replace(config_for(family), **rates), VOCABULARY, 0, hides_frames=False)
+    batch = batch_of(waveforms())
+    one, other = (model.train()(*batch).logits for _ in range(2))
+    assert not torch.equal(one, other)
+    one.square().mean().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    with torch.no_grad():
+        assert torch.equal(model.eval()(*batch).logits, model(*batch).logits)
+
+
+@pytest.mark.parametrize("family", ["wav2vec2", "wav2vec2-conformer", "data2vec-audio", "moonshine"])
+def test_recomputing_the_layers_of_an_encoder_changes_no_gradient(family):
+    def gradients(*, is_checkpointed: bool) -> list[Tensor]:
+        model = made(family).train()
+        if is_checkpointed:
+            model.gradient_checkpointing_enable()
+        model(*batch_of(waveforms())).logits.square().mean().backward()
+        return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+    for plain, again in zip(gradients(is_checkpointed=False), gradients(is_checkpointed=True), strict=True):
+        torch.testing.assert_close(again, plain, rtol=1e-4, atol=1e-6)

@@ -343,3 +343,32 @@ def test_what_changes_from_time_to_time_is_not_kept(setting, corpus, checkpoint,
     with pytest.raises(SonantError, match="changes from time to time"):
         trained(corpus, tmp_path / "run", model, setting, f"keep_heard={tmp_path / 'store'}")
     trained(corpus, tmp_path / "again", model, setting)
+
+
+@pytest.mark.parametrize(
+    "model", [CONFORMER.replace("position_kernel", "final_dropout: 0.2, position_kernel"), ENCODER]
+)
+def test_a_run_taken_up_again_is_the_run_that_was_never_stopped(model, corpus, tmp_path):
+    hiding = "objective.hiding.frames={probability: 0.2, span: 3}"
+    settings = [model, "trainer.rhythm.save=2", "trainer.keep.last=3", hiding]
+    place, _ = trained(corpus, tmp_path / "run", *settings)
+    before = weights_of(place)
+    states = sorted(Path(place, "states").iterdir())
+    sonant.train("ctc", corpus, run=place, settings=[*QUICK, *settings], resume=str(states[0]), is_silent=True)
+    after = weights_of(place)
+    assert len(states) == 2
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_validation_leaves_the_weights_as_they_would_be_without(corpus, tmp_path):
+    with_it, _ = trained(corpus, tmp_path / "with", CONFORMER, "trainer.rhythm.validate=1")
+    without, _ = trained(corpus, tmp_path / "without", CONFORMER, "trainer.rhythm.validate=0")
+    assert losses(with_it) == losses(without)
+
+
+def test_a_blank_that_is_not_what_a_checkpoint_pads_with_is_told(corpus, tmp_path):
+    place, _ = trained(corpus, tmp_path / "first", ENCODER)
+    where = Path(place, "bundle", "config.json")
+    where.write_text(json.dumps(json.loads(where.read_text()) | {"pad_token_id": 3}))
+    with pytest.raises(SonantError, match="pad_token_id is 3, but the vocabulary pads with 0"):
+        trained(corpus, tmp_path / "run", f"model={{kind: encoder, folder: {place}/bundle}}")

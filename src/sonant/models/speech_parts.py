@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from sonant.base.lengths import Lengths
 from sonant.layers.channel_norms import NO_NORM, ChannelNorm, LayerNorm, TimeNorm
-from sonant.layers.dropout import Dropout
 from sonant.layers.dropout import dropout as drop
 from sonant.layers.linear import Linear
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions
@@ -58,6 +57,11 @@ class _BorrowedLayer:
     @property
     def shift(self) -> Tensor | None:
         return self._layer.layer_norm.bias if hasattr(self._layer, "layer_norm") else None
+
+
+class _Dropout(nn.Dropout):
+    def forward(self, x: Tensor) -> Tensor:
+        return drop(x, self.p) if self.training else x
 
 
 class _Masked:
@@ -173,7 +177,7 @@ def with_own_parts(network: Any) -> None:
     for module in list(network.modules()):
         for name, part in list(module.named_children()):
             if type(part) is nn.Dropout:
-                setattr(module, name, Dropout(part.p))
+                part.__class__ = _Dropout  # some layers look up its `p`
             elif type(part) is nn.Linear:
                 part.__class__ = Linear
             elif type(part) is nn.GLU:
