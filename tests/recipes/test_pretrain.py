@@ -17,6 +17,7 @@ from sonant.checkpoints.bundle import open_bundle
 from sonant.corpus.manifest import open_corpus
 from sonant.corpus.sources.options import SourceOptions
 from sonant.corpus.splits import SplitConfig
+from sonant.evaluation.table import read_evaluation
 from sonant.models.wav2vec2 import Wav2Vec2
 from sonant.models.wav2vec2_pretraining import pretraining_size
 from sonant.recipes.catalogue import open_recipe
@@ -86,6 +87,30 @@ def test_a_run_has_a_bundle_that_says_what_it_is(trained):
     card = Path(place, "bundle", "README.md").read_text()
     assert "AutoModel.from_pretrained" in card
     assert "| loss |" in card
+
+
+def test_evaluating_the_bundle_gives_the_figures_of_the_run_again(trained):
+    _, place, _, result = trained
+    found = sonant.evaluate(f"{place}/bundle")
+    stored = open_bundle(f"{place}/bundle").description.metrics
+    assert {name: f"{value:.9g}" for name, value in found.figures.items()} == {
+        name: f"{value:.9g}" for name, value in stored.items()
+    }
+    assert list(found.figures) == list(result.metrics)
+    assert found.evaluation == read_evaluation(f"{place}/utterances.parquet")
+
+
+def test_what_utterances_add_up_to_has_an_interval_over_speakers_and_the_use_of_codes_has_none(trained, corpus):
+    kind, place, _, _ = trained
+    found = sonant.evaluate(f"{place}/bundle", corpus, split="train")
+    expected = {"contrastive": {"contrastive", "accuracy", "negatives_alike"}, "best_rq": {"loss", "guess", "accuracy"}}
+    assert set(found.intervals) == expected[kind]
+    assert {row.group for row in found.evaluation.rows} == set(open_corpus(corpus).split("train").column("speaker"))
+    assert {row.id for row in found.evaluation.rows} == set(open_corpus(corpus).split("train").column("id"))
+    main = {"contrastive": "contrastive", "best_rq": "loss"}[kind]
+    assert found.intervals[main].low < found.figures[main] < found.intervals[main].high
+    single = {"contrastive": {"diversity", "code_perplexity", "codes_used"}, "best_rq": {"guess_perplexity"}}
+    assert single[kind] <= set(found.figures)
 
 
 def test_the_bundle_loads_in_transformers_with_equal_frames(trained):
@@ -175,6 +200,10 @@ def test_a_probe_stands_beside_the_losses_with_its_interval(corpus, tmp_path):
     settings = [*QUICK, f"learning={MODELS['best_rq']}", f"probe={{corpus: {corpus}, label: voice}}"]
     result = sonant.train("pretrain", corpus, run=str(tmp_path / "run"), settings=settings, is_silent=True)
     assert 0 <= result.metrics["probe_low"] <= result.metrics["probe"] <= result.metrics["probe_high"] <= 1
+    again = sonant.evaluate(str(tmp_path / "run/bundle"))
+    assert again.figures == pytest.approx(dict(result.metrics), rel=1e-9)
+    assert again.intervals["probe"].high == again.figures["probe_high"]
+    assert "probe" not in sonant.evaluate(str(tmp_path / "run/bundle"), corpus).figures
 
 
 @pytest.mark.parametrize(

@@ -39,24 +39,25 @@ class BestRqObjective:
         )
         with torch.autocast(guessed.logits.device.type, enabled=False):
             logits = guessed.logits.float()
-            total = F.cross_entropy(logits, guessed.targets, reduction="sum") if len(logits) else logits.sum()
+            losses = F.cross_entropy(logits, guessed.targets, reduction="none")  # (M,)
+        guesses = logits.detach().argmax(dim=1)  # (M,)
         return Loss(
-            parts={"guess": Part(total=total, count="hidden_frames")}, health=_health(logits, guessed.targets, batch)
+            parts={"guess": Part(total=losses.sum(), count="hidden_frames")},
+            health=_health(guesses, guessed.targets, logits.shape[1], batch),
+            single={"guess": Mean(losses.detach()), "accuracy": Mean(guesses == guessed.targets)},
         )
 
 
-@torch.no_grad()
-def _health(logits: Tensor, targets: Tensor, batch: PretrainingBatch) -> dict[str, Mean]:
+def _health(guesses: Tensor, targets: Tensor, num_entries: int, batch: PretrainingBatch) -> dict[str, Mean]:
     num_hidden = len(batch.places)
     mask_share = Mean(num_hidden, batch.frame_lengths.values.sum())
     if not num_hidden:
         return {"mask_share": mask_share}
-    guesses = logits.argmax(dim=1)
     return {
         "mask_share": mask_share,
         "accuracy": Mean((guesses == targets).sum(), num_hidden),
-        "target_perplexity": Mean(_perplexity(targets, logits.shape[1]) * num_hidden, num_hidden),
-        "guess_perplexity": Mean(_perplexity(guesses, logits.shape[1]) * num_hidden, num_hidden),
+        "target_perplexity": Mean(_perplexity(targets, num_entries) * num_hidden, num_hidden),
+        "guess_perplexity": Mean(_perplexity(guesses, num_entries) * num_hidden, num_hidden),
     }
 
 

@@ -82,11 +82,18 @@ class Contrastive:
                 over="micro_batch",
             )
         contrastive = Part(
-            total=told.loss, count="hidden_frames", over="examples" if batch.reach == "utterance" else "micro_batch"
+            total=told.losses.sum(),
+            count="hidden_frames",
+            over="examples" if batch.reach == "utterance" else "micro_batch",
         )
         return Loss(
             parts={"contrastive": contrastive, "diversity": diversity},
             health=_health(compared, told, batch) | {"code_temperature": Mean(temperature)},
+            single={
+                "contrastive": Mean(told.losses.detach()),
+                "accuracy": Mean(told.is_right),
+                "negatives_alike": Mean(told.num_alike, batch.negatives.shape[1]),
+            },
         )
 
 
@@ -124,16 +131,15 @@ class _Groups:
 
 @dataclass(frozen=True)
 class _Told:
-    loss: Tensor  # scalar, summed
-    num_right: Tensor  # frames whose own target was the most similar
-    num_alike: Tensor  # negatives that equal the target, and so are none
-    num_negatives: int
+    losses: Tensor  # (M,)
+    is_right: Tensor  # (M,): the own target was the most similar
+    num_alike: Tensor  # (M,): negatives that equal the target, and so are none
 
 
 def _told_apart(compared: Compared, negatives: Tensor, groups: _Groups, temperature: float) -> _Told:
     if not len(negatives):
-        nothing = torch.zeros(())
-        return _Told((compared.contexts.sum() + compared.targets.sum()).float(), nothing, nothing, 0)
+        nothing = (compared.contexts + compared.targets).float().sum(dim=1)  # (0,), with its gradients
+        return _Told(nothing, nothing.detach(), nothing.detach())
     contexts = F.normalize(compared.contexts.float(), dim=1, eps=1e-8)  # (M, P)
     targets = F.normalize(compared.targets.float(), dim=1, eps=1e-8)
     positive = (contexts * targets).sum(dim=1) / temperature  # (M,)
@@ -141,14 +147,14 @@ def _told_apart(compared: Compared, negatives: Tensor, groups: _Groups, temperat
     logits = groups.rows(similarities) / temperature  # (M, m)
     times = _times_drawn(negatives - groups.firsts, logits.shape[1])  # (M, m)
     is_alike = _alike(compared.codes, groups)
-    num_alike = (times * is_alike).sum()
+    num_alike = (times * is_alike).sum(dim=1)  # (M,)
     times = times.masked_fill(is_alike, 0)
     # The own target is drawn once, each negative as often as it was: Σ n exp(x) = Σ exp(x + log n).
     own = torch.arange(len(logits), device=logits.device)[:, None] - groups.firsts  # (M, 1)
-    loss = ((logits + times.scatter(1, own, 1).log()).logsumexp(dim=1) - positive).sum()
+    losses = (logits + times.scatter(1, own, 1).log()).logsumexp(dim=1) - positive  # (M,)
     hardest = logits.detach().masked_fill(times == 0, -torch.inf).amax(dim=1)  # (M,)
     is_right = (positive.detach() > hardest) & hardest.isfinite()
-    return _Told(loss, is_right.sum(), num_alike, negatives.numel())
+    return _Told(losses, is_right, num_alike)
 
 
 def _times_drawn(negatives: Tensor, num_columns: int) -> Tensor:
@@ -179,8 +185,8 @@ def _health(compared: Compared, told: _Told, batch: PretrainingBatch) -> dict[st
         "perplexity_share": Mean(compared.perplexity * num_hidden / compared.num_entries, num_hidden),
         "codes_used": Mean(used.sum() / compared.num_entries * num_hidden, num_hidden),
         "mask_share": Mean(num_hidden, batch.frame_lengths.values.sum()),
-        "accuracy": Mean(told.num_right, num_hidden),
-        "negatives_alike": Mean(told.num_alike, told.num_negatives),
+        "accuracy": Mean(told.is_right.sum(), num_hidden),
+        "negatives_alike": Mean(told.num_alike.sum(), batch.negatives.numel()),
     }
 
 

@@ -39,6 +39,7 @@ class Mean:
 class Loss:
     parts: Mapping[str, Part]
     health: Mapping[str, Mean] = field(default_factory=dict)
+    single: Mapping[str, Mean] = field(default_factory=dict)  # what figures are the sums of, one by one; off the graph
 
     def divided_by(self, counts: Mapping[str, float]) -> Tensor:
         """Σ weight · total / count: what is backpropagated. A count of nothing has a total of nothing."""

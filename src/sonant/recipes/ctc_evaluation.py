@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sonant.base import config as configs
@@ -22,7 +21,7 @@ from sonant.evaluation.recognition_page import recognition_page
 from sonant.evaluation.table import Evaluation, Facts, fingerprint_of
 from sonant.metrics.intervals import BootstrapConfig, Interval
 from sonant.objectives.ctc import Ctc, CtcConfig
-from sonant.recipes.speech import CorporaConfig, told, validation_corpora
+from sonant.recipes.speech import CorporaConfig, fingerprints, measured_corpora, told
 from sonant.recipes.transcripts import tell_unknown, unknown_characters
 from sonant.text.tokenizer import load_tokenizer
 
@@ -48,7 +47,7 @@ def evaluate(
     facts = Facts(
         task="ctc",
         bundle=fingerprint_of(bundle.path("model.safetensors")),
-        data=" ".join(corpus.description.get("fingerprint", "") for corpus in found),
+        data=fingerprints(found),
         split=split,
         settings={"decoding": bundle.description.decoding, "real_time_factor": taken},
     )
@@ -70,11 +69,7 @@ def page(
 
 def _corpora(bundle: Bundle, data: Sequence[str], split: str | None) -> tuple[list[Corpus], str]:
     corpora = configs.from_dict(CorporaConfig, bundle.description.evaluation["corpora"], bundle.folder)
-    if data:
-        # Somebody's own data is measured whole, however long its utterances are.
-        corpora = replace(corpora, validation=tuple(data), min_seconds=0.0, max_seconds=1e5)
-    corpora = replace(corpora, validation_split=split or corpora.validation_split)
-    return validation_corpora(corpora), corpora.validation_split
+    return measured_corpora(corpora, data, split)
 
 
 def _values(corpora: Sequence[Corpus], column: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from sonant.recipes.catalogue import absolute
 EVALUATIONS = {
     "language": "sonant.recipes.language_evaluation",
     "ctc": "sonant.recipes.ctc_evaluation",
+    "pretrain": "sonant.recipes.pretrain_evaluation",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from sonant.corpus.manifest import open_corpus
 from sonant.evaluation.probe import Heard, Read, heard, read_labels, read_texts
 from sonant.models.encoder import Encoder
 from sonant.recipes.speech import speech_source
+
+PROBE = ("probe", "probe_low", "probe_high")  # the figure, and where it would lie with other speakers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,13 @@ class ProbeConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+
+def probe_figures(encoder: Encoder, config: ProbeConfig, device: Any = "cpu") -> dict[str, float]:
+    """What stands beside losses; one speaker alone has no interval."""
+    found = probed(encoder, config, device=device).interval()
+    values = [found.value] if math.isnan(found.low) else [found.value, found.low, found.high]
+    return dict(zip(PROBE, values, strict=False))
 
 
 def probed(encoder: Encoder, config: ProbeConfig, *, device: Any = "cpu") -> Read:

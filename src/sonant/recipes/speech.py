@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from sonant.base.bounds import Within, check_fields
@@ -44,6 +44,20 @@ def training_corpora(config: CorporaConfig) -> list[Corpus]:
 def validation_corpora(config: CorporaConfig) -> list[Corpus]:
     places = config.validation or config.train
     return [_fitting(open_corpus(place).split(config.validation_split), config) for place in places]
+
+
+def measured_corpora(config: CorporaConfig, data: Sequence[str], split: str | None) -> tuple[list[Corpus], str]:
+    """What a bundle is measured on, and the name of its split: without data, what its training validated with."""
+    if data:
+        # Somebody's own data is measured whole, however long its utterances are.
+        config = replace(config, validation=tuple(data), min_seconds=0.0, max_seconds=1e5)
+    config = replace(config, validation_split=split or config.validation_split)
+    return validation_corpora(config), config.validation_split
+
+
+def fingerprints(corpora: Sequence[Corpus]) -> str:
+    """What says whether two evaluations are of the same data."""
+    return " ".join(corpus.description.get("fingerprint", "") for corpus in corpora)
 
 
 def speech_source(
