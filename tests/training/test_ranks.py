@@ -72,13 +72,18 @@ def assert_close(one, other, tolerance=1e-5):
 
 @pytest.mark.parametrize(("world", "extra"), [(2, ()), (3, ()), (2, (SHARDED,))])
 def test_ranks_learn_what_one_learns_from_the_same_batches(tmp_path, processes, world, extra):
-    steps = ["trainer.limits.max_steps=3", "trainer.rhythm.save=3"]
+    steps = ["trainer.limits.max_steps=3", "trainer.rhythm.save=3", "trainer.rhythm.log=3"]
     assert run_ranks(processes, world, tmp_path / "ranks", *steps, *extra) == [0] * world
     run_small(tmp_path / "one", *steps, f"trainer.batches_per_step={world}")
     assert_close(weights(tmp_path / "ranks", 3), weights(tmp_path / "one", 3))
-    [of_ranks] = [line["loss"] for line in read_log(f"{tmp_path}/ranks/metrics.jsonl") if line["kind"] == "train"]
-    [of_one] = [line["loss"] for line in read_log(f"{tmp_path}/one/metrics.jsonl") if line["kind"] == "train"]
-    assert of_ranks == pytest.approx(of_one, rel=1e-5)
+    [of_ranks, of_one] = [
+        next(line for line in read_log(f"{tmp_path}/{place}/metrics.jsonl") if line["kind"] == "train")
+        for place in ("ranks", "one")
+    ]
+    figures = ["loss", *(name for name in of_one if name.startswith("gradient_norm"))]
+    assert "gradient_norm/layers" in figures
+    for name in figures:
+        assert of_ranks[name] == pytest.approx(of_one[name], rel=1e-5), name
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ class TrainerConfig:
     precision: Precision = "fp32"
     batches_per_step: Annotated[int, Within(1, 1e6)] = 1  # gradients of so many batches are one update
     max_gradient_norm: Annotated[float, Within(0, 1e9)] = 1.0  # 0: no clipping
+    gradient_parts: Annotated[int, Within(0, 9)] = 2  # words of names by which the log tells gradient norms; 0: off
     ema: Annotated[float, Within(0, 0.999999)] = 0.0  # decay of the moving average of weights; 0: off
     gradient_checkpointing: bool = False  # less memory for about a third more time
     compile: bool = False

@@ -20,10 +20,10 @@ class Console:
             print(sentence, file=self.stream, flush=True)
 
     def line(self, step: int, total: int | None, figures: Mapping[str, float], clock: Mapping[str, float]) -> None:
-        """Step, loss, rate, gradient norm, then the others, speed and time left."""
+        """Step, loss, rate, gradient norm, then the others, speed and time left; figures of parts are for the page."""
         parts = [f"step {step:,}" + (f"/{total:,}" if total else "")]
         names = [*(name for name in _LEADING if name in figures), *(n for n in figures if n not in _LEADING)]
-        parts += [f"{name} {shown(figures[name])}" for name in names if not name.startswith("_")]
+        parts += [f"{name} {shown(figures[name])}" for name in names if "/" not in name]
         if clock.get("steps_per_second"):
             parts.append(f"{_speed(clock)}")
         if clock.get("seconds_left"):

@@ -7,7 +7,7 @@ Losses arrive divided by the counts of the whole step, and ranks average their g
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -98,9 +98,12 @@ class Engine:
         if self.scaler:
             for member in optimizer.members:
                 self.scaler.unscale_(member)
-        gradients = [parameter.grad for parameter in optimizer.names if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        return self.norm_of(optimizer.names)
+
+    def norm_of(self, parameters: Iterable[nn.Parameter]) -> Tensor:
+        """The norm of what these parameters have as gradients at the moment, the same on every rank."""
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        return self.whole(torch.nn.utils.get_total_norm(gradients))
 
     def clip(self, optimizer: Optimizer, norm: Tensor) -> None:
         if self.config.max_gradient_norm:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from sonant.base.errors import ConfigError
 from sonant.batches.report import EpochReport
@@ -20,6 +20,7 @@ from sonant.training.config import TrainerConfig
 from sonant.training.console import Console
 from sonant.training.engine import Engine
 from sonant.training.figures import Figures, merged
+from sonant.training.gradient_parts import by_part
 from sonant.training.groups import freeze
 from sonant.training.guards import Guard, RollbackError, TrainingError, diagnosis
 from sonant.training.interrupts import Interrupts
@@ -50,6 +51,7 @@ class Trainer:
         self.learner = Learner(self.model, self.objective, is_sharded=config.sharded)
         engine.prepare(self.learner)
         self.optimizer = Optimizer(self.model, config.optimizer)
+        self.gradient_parts = by_part(self.optimizer.names, config.gradient_parts)
         self.total_steps = self._total_steps()
         self.factor = schedule(config.schedule, self.total_steps)
         trackers = open_trackers(config.trackers if engine.is_main else (), run.local, config.project, parts.config)
@@ -99,15 +101,23 @@ class Trainer:
         norm = self.engine.gradient_norm(self.optimizer)
         is_finite = bool(norm.isfinite())
         if is_finite:
+            seen.append(self._norms(norm))
             self.engine.clip(self.optimizer, norm)
             self.optimizer.set_rate(self._rate(self.step))
         self.engine.update(self.optimizer, is_finite=is_finite)
         if is_finite:
             self.selection.moved()
-            self.figures.add(*seen, {"gradient_norm": Mean(norm)})
+            self.figures.add(*seen)
         self.step += 1
         if not self.guard.saw(is_finite=is_finite):
             self._skipped(step)
+
+    def _norms(self, norm: Tensor) -> dict[str, Mean]:
+        """Of all gradients before they are clipped, and, in the last step before a line of the log, of each part's."""
+        is_told = (self.step + 1) % self.config.rhythm.log == 0
+        parts = self.gradient_parts.items() if is_told else ()
+        of_parts = {f"gradient_norm/{part}": Mean(self.engine.norm_of(parameters)) for part, parameters in parts}
+        return {"gradient_norm": Mean(norm), **of_parts}
 
     def _rate(self, step: int) -> float:
         """The share of the base rate that a step has."""
