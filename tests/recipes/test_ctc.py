@@ -372,3 +372,29 @@ def test_a_blank_that_is_not_what_a_checkpoint_pads_with_is_told(corpus, tmp_pat
     where.write_text(json.dumps(json.loads(where.read_text()) | {"pad_token_id": 3}))
     with pytest.raises(SonantError, match="pad_token_id is 3, but the vocabulary pads with 0"):
         trained(corpus, tmp_path / "run", f"model={{kind: encoder, folder: {place}/bundle}}")
+
+
+PRETRAINED = {
+    "contrastive": "{{kind: contrastive, model: {{encoder: {0}, compared_width: 8, "
+    "quantizer: {{num_entries: 8, width: 8}}}}}}",
+    "best_rq": "{{kind: best_rq, model: {{encoder: {0}, targets: {{num_entries: 16}}}}}}",
+}
+PRETRAINED_ENCODER = (
+    "{convolutions: {widths: [8, 8, 8, 8, 8, 8, 8]}, position_kernel: 8, position_groups: 2, "
+    "transformer: {width: 16, hidden_width: 32, num_layers: 2, num_heads: 2, norm_first: true}}"
+)
+
+
+@pytest.mark.parametrize("kind", sorted(PRETRAINED))
+def test_what_was_pretrained_here_is_fine_tuned_with_all_its_weights(kind, corpus, tmp_path, capsys):
+    learning = f"learning={PRETRAINED[kind].format(PRETRAINED_ENCODER)}"
+    settings = [*QUICK, learning, "crop_seconds=1.0", "trainer.limits.max_steps=1", "corpora.min_seconds=0.1"]
+    sonant.train("pretrain", corpus, run=str(tmp_path / "pretrained"), settings=settings, is_silent=True)
+    capsys.readouterr()
+    model = f"model={{kind: encoder, folder: {tmp_path}/pretrained/bundle}}"
+    told = said(corpus, tmp_path, capsys, model, "freeze=[wav2vec2]", "objective.hiding.frames={probability: 0.2}")
+    assert "begun anew: lm_head.bias, lm_head.weight" in told
+    before, after = weights_of(str(tmp_path / "pretrained")), weights_of(str(tmp_path / "run"))
+    shared = before.keys() & after.keys()
+    assert len(shared) > 40
+    assert all(torch.equal(before[name], after[name]) for name in shared)

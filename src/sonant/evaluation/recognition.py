@@ -50,7 +50,7 @@ def recognition_rows(
         with autocast():
             scores = model(moved.waveforms, moved.lengths)
         log_probs = scores.log_probs
-        losses = objective.losses_of(log_probs, scores.lengths, moved).tolist()
+        losses = torch.stack(objective.losses_of(log_probs, scores.lengths, moved), dim=1).tolist()
         lengths = Lengths(scores.lengths.values.cpu().numpy())
         answers = decode(log_probs.cpu().numpy(), lengths, spelling)
         rows += [
@@ -70,8 +70,7 @@ def recognition_figures(rows: Sequence[Row]) -> dict[str, float]:
     return figures
 
 
-def _row(batch: SpeechBatch, row: int, answer: Hypothesis, loss: float, spelling: Spelling) -> Row:
-    assert batch.token_lengths is not None
+def _row(batch: SpeechBatch, row: int, answer: Hypothesis, loss: Sequence[float], spelling: Spelling) -> Row:
     reference = spelling.tokenizer.normalizer(batch.texts[row] or "")
     words, characters = word_edits(reference, answer.text), character_edits(reference, answer.text)
     of_words = {"wer": words.errors, "substitutions": words.substitutions}
@@ -84,6 +83,6 @@ def _row(batch: SpeechBatch, row: int, answer: Hypothesis, loss: float, spelling
         seconds=float(batch.lengths.values[row]) / batch.sample_rate,
         reference=reference,
         hypothesis=answer.text,
-        totals={name: (totals | {"loss": loss})[name] for name in MEASURES},
-        counts={name: (counts | {"loss": float(batch.token_lengths.values[row]) + 1})[name] for name in MEASURES},
+        totals={name: (totals | {"loss": loss[0]})[name] for name in MEASURES},
+        counts={name: (counts | {"loss": loss[1]})[name] for name in MEASURES},
     )

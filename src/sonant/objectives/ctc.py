@@ -107,11 +107,12 @@ class Ctc:
         health = {"blank_share": Mean(is_blank.sum(), is_real.sum())}
         return Loss(parts=parts, health=health | {"left_out": Mean((~is_possible).sum(), float(len(batch)))})
 
-    def losses_of(self, log_probs: Tensor, lengths: Lengths, batch: SpeechBatch) -> Tensor:
-        """(B,) -log p of each text of a batch; 0 where it is impossible."""
+    def losses_of(self, log_probs: Tensor, lengths: Lengths, batch: SpeechBatch) -> tuple[Tensor, Tensor]:
+        """(B,) -log p of each text of a batch and what it is counted by; 0 and 0 where it is impossible."""
         assert batch.tokens is not None
         is_possible, token_lengths = self._possible(batch)
-        return self.losses(log_probs, lengths, batch.tokens, token_lengths, is_possible)
+        losses = self.losses(log_probs, lengths, batch.tokens, token_lengths, is_possible)
+        return losses, (token_lengths + 1) * is_possible
 
     def losses(
         self, log_probs: Tensor, lengths: Lengths, tokens: Tensor, token_lengths: Tensor, is_possible: Tensor
