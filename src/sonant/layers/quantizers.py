@@ -103,5 +103,6 @@ def _gumbel_like(logits: Tensor) -> Tensor:
 def _perplexity(logits: Tensor) -> Tensor:
     """Summed over groups; 0 of no frame."""
     mean = logits.softmax(dim=-1).sum(dim=0) / max(len(logits), 1)  # (G, V)
-    entropy = -torch.xlogy(mean, mean).sum(dim=-1)
+    # An entry so unlikely that its mean is 0 would give log 0, and with it NaN as gradient of everything.
+    entropy = -(mean * mean.clamp(min=torch.finfo(mean.dtype).tiny).log()).sum(dim=-1)
     return entropy.exp().sum() * float(len(logits) > 0)
