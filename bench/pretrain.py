@@ -4,6 +4,9 @@ The same weights, speech (8 × 5 s), hidden frames and negatives; whole steps: b
 First equality, dropout and Gumbel noise off: losses and gradients. Then timing at the recipe's dropout, in turns, at
 each precision; each side's memory in a process of its own. The floor is what the arithmetic alone takes at the matrix
 rate measured in the same minute: no program of these layers can be faster.
+
+`--parity` trains instead: 300 steps of both sides from the same weights over the same stretches, hidden frames and
+negatives, whose mean losses of the last 50 steps must be within 1 %.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -33,6 +36,7 @@ from sonant.models.wav2vec2_pretraining import Wav2Vec2Pretraining
 from sonant.objectives.contrastive import Contrastive
 
 UTTERANCES, SECONDS, RATE = 8, 5.0, 16000
+PARITY_STEPS, PARITY_BATCHES, LAST, WARMUP, LEARNING_RATE = 300, 16, 50, 30, 1e-4
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
 STILL = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 Step = Callable[[], object]
@@ -65,15 +69,15 @@ def own_model(peer: torch.nn.Module) -> Wav2Vec2Pretraining:
     return model.train()
 
 
-def examples() -> list[SpeechExample]:
+def examples(num_batches: int = 1) -> list[SpeechExample]:
     """Learners' English, joined to utterances of one length and normalized."""
     source = speech() / "speechocean762"
     lines = (source / "train/wav.scp").read_text().splitlines()
     read = (soundfile.read(source / line.split()[1], dtype="float32")[0] for line in lines)
-    needed, found = round(UTTERANCES * SECONDS * RATE), np.zeros(0, np.float32)
-    while len(found) < needed:
-        found = np.concatenate([found, next(read)])
-    rows = found[:needed].reshape(UTTERANCES, -1)
+    needed, found = round(num_batches * UTTERANCES * SECONDS * RATE), [np.zeros(0, np.float32)]
+    while sum(map(len, found)) < needed:
+        found.append(next(read))
+    rows = np.concatenate(found)[:needed].reshape(num_batches * UTTERANCES, -1)
     rows = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-7)
     return [
         SpeechExample(id=f"u{number}", pass_number=0, waveform=row, sample_rate=RATE) for number, row in enumerate(rows)
@@ -152,14 +156,20 @@ def likeliest(logits: Tensor, tau: float, *, hard: bool) -> Tensor:
     return F.one_hot(soft.argmax(dim=-1), soft.shape[-1]) - soft.detach() + soft
 
 
+def still_models() -> tuple[torch.nn.Module, Wav2Vec2Pretraining]:
+    """Both sides with the same weights, without dropout or noise."""
+    peer = peer_model(**STILL)
+    own = own_model(peer)
+    own.quantizer.config = dataclasses.replace(own.quantizer.config, noise=False)
+    return peer, own
+
+
 def check_equality(precision: str, speech: list[SpeechExample]) -> None:
     """Dropout and noise off: how far losses and gradients are from each other; ends the benchmark if too far.
 
     In bf16 each side's gradients are compared with those of fp32: rounding alone takes either about 0.002 from them.
     """
-    peer = peer_model(**STILL)
-    own = own_model(peer)
-    own.quantizer.config = dataclasses.replace(own.quantizer.config, noise=False)
+    peer, own = still_models()
     batch = Drawing(own.encoder.num_frames)(speech)
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
         theirs, wanted = peer_gradients(peer, batch)
@@ -187,13 +197,66 @@ def own_gradients(model: Wav2Vec2Pretraining, batch: PretrainingBatch) -> tuple[
 
 def peer_gradients(model: torch.nn.Module, batch: PretrainingBatch) -> tuple[float, Tensor]:
     """The same of theirs, in our order."""
-    drawn, F.gumbel_softmax = F.gumbel_softmax, likeliest
-    loss = model(**same_batch(batch)).loss
-    F.gumbel_softmax = drawn
+    loss = peer_loss(model, batch)
     loss.backward()
     gradients = from_transformers({name: p.grad for name, p in model.named_parameters()}, 2)
     names = [name for name, _ in own_model(model).named_parameters()]
     return loss.item(), torch.cat([gradients[name].flatten().double() for name in names])
+
+
+def peer_loss(model: torch.nn.Module, batch: PretrainingBatch) -> Tensor:
+    """Summed, as they sum it, without the noise that cannot be switched off there."""
+    drawn, F.gumbel_softmax = F.gumbel_softmax, likeliest
+    try:
+        loss: Tensor = model(**same_batch(batch)).loss
+    finally:
+        F.gumbel_softmax = drawn
+    return loss
+
+
+def parity(precision: str, num_steps: int) -> float:
+    """Trains both sides alike; gives the ratio of their mean losses over the last steps."""
+    peer, own = still_models()
+    objective = Contrastive()
+
+    def own_loss(batch: PretrainingBatch) -> Tensor:
+        return objective(own, batch, 0).divided_by(objective.counts(batch))
+
+    sides: dict[str, tuple[torch.nn.Module, Callable[[PretrainingBatch], Tensor]]] = {
+        "transformers": (peer, lambda batch: peer_loss(peer, batch) / batch.hidden.sum()),
+        "sonant": (own, own_loss),
+    }
+    optimizers = {name: torch.optim.AdamW(model.parameters(), fused=True) for name, (model, _) in sides.items()}
+    losses: dict[str, list[float]] = {name: [] for name in sides}
+    for step, batch in enumerate(parity_batches(own, num_steps)):
+        for name, (model, loss_of) in sides.items():
+            for group in optimizers[name].param_groups:
+                group["lr"] = LEARNING_RATE * min(1.0, (step + 1) / WARMUP)
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+                loss = loss_of(batch)
+            loss.backward()
+            if torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0).isfinite():
+                optimizers[name].step()
+            else:
+                print(f"{precision}: step {step + 1}: gradients of {name} are not finite; skipped")
+            optimizers[name].zero_grad()
+            losses[name].append(loss.item())
+        if step == 0 or (step + 1) % 25 == 0:
+            print(f"{precision}: step {step + 1}", *(f"{name} {found[-1]:.4f}" for name, found in losses.items()))
+    theirs, ours = (float(np.mean(losses[name][-LAST:])) for name in ("transformers", "sonant"))
+    count = min(LAST, num_steps)
+    print(f"{precision}: mean loss of the last {count} steps: transformers {theirs:.4f}, sonant {ours:.4f}")
+    if abs(ours / theirs - 1) > 0.01:
+        sys.exit("bench: the two sides do not learn the same")
+    return theirs / ours
+
+
+def parity_batches(model: Wav2Vec2Pretraining, num_steps: int) -> Iterator[PretrainingBatch]:
+    """A few batches again and again, hidden in another way each time."""
+    drawing, found = Drawing(model.encoder.num_frames), examples(PARITY_BATCHES)
+    for step in range(num_steps):
+        number, first = step // PARITY_BATCHES, step % PARITY_BATCHES * UTTERANCES
+        yield drawing([dataclasses.replace(one, pass_number=number) for one in found[first : first + UTTERANCES]])
 
 
 def arithmetic() -> float:
@@ -234,9 +297,14 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--precision", choices=PRECISIONS, action="append")
     parser.add_argument("--compiled", action="store_true", help="their side compiled as well; needs a C++ compiler")
+    parser.add_argument("--parity", type=int, metavar="STEPS", nargs="?", const=PARITY_STEPS, help="train both sides")
     parser.add_argument("--steps-of", metavar="SIDE:PRECISION", help="two steps of one side, for its memory")
     arguments = parser.parse_args()
     torch.set_num_threads(len(os.sched_getaffinity(0)))
+    if arguments.parity:
+        for precision in arguments.precision or ["fp32"]:
+            print(f"{precision}: ratio of mean losses {parity(precision, arguments.parity):.4f}")
+        return
     speech = examples()
     if arguments.steps_of:
         side, precision = arguments.steps_of.split(":")
