@@ -21,6 +21,7 @@ from sonant.checkpoints.tensors import read_tensors
 from sonant.cli.main import main
 from sonant.corpus.splits import SplitConfig
 from sonant.evaluation.table import read_evaluation
+from sonant.recipes.catalogue import open_recipe
 from sonant.recipes.ctc import Config
 from sonant.recipes.freezing import patterns
 from sonant.text.tokenizer import load_tokenizer
@@ -398,3 +399,11 @@ def test_what_was_pretrained_here_is_fine_tuned_with_all_its_weights(kind, corpu
     shared = before.keys() & after.keys()
     assert len(shared) > 40
     assert all(torch.equal(before[name], after[name]) for name in shared)
+
+
+@pytest.mark.parametrize("name", ["demo", "digits"])
+def test_settings_that_come_along_are_of_this_task(name, corpus):
+    opened = open_recipe(name, [corpus])
+    assert opened.task == "ctc"
+    assert opened.config.corpora.train == (corpus,)
+    assert opened.config.trainer.best.figure == "wer"

@@ -44,12 +44,6 @@ class _ListeningHalf(nn.Module):
     def gradient_checkpointing_enable(self) -> None:
         self.encoder.gradient_checkpointing_enable()
 
-    def hear(self, waveforms: Tensor, lengths: Lengths) -> Heard:
-        raise NotImplementedError
-
-    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
-        raise NotImplementedError
-
     def forward(
         self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
     ) -> Scores:
