@@ -38,6 +38,8 @@ def test_without_dropout_it_is_that_of_torch():
     expected = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True, scale=0.5)
     mask = torch.ones(9, 9, dtype=torch.bool).tril()
     torch.testing.assert_close(attend_with_dropout(query, key, value, mask, 0.5, 0.0), expected)
+    everything = torch.nn.functional.scaled_dot_product_attention(query, key, value, scale=0.5)
+    torch.testing.assert_close(attend_with_dropout(query, key, value, None, 0.5, 0.0), everything)
 
 
 def test_a_token_that_may_see_nothing_gets_no_nan():

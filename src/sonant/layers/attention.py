@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sonant.layers.dropout import dropout
+from sonant.layers.dropout_attention import attend_with_dropout
 from sonant.layers.linear import Linear
 
 
@@ -24,8 +24,8 @@ class SelfAttention(nn.Module):
         """Maps (B, T, D) to (B, T, D); `may_see` (B, 1, 1, T) is true where a frame may be looked at, None: all."""
         query, key, value = (self._heads(project(x)) for project in (self.query, self.key, self.value))
         chance = self.dropout if self.training else 0.0
-        if chance and x.device.type == "cpu":
-            y = _attend_with_dropout(query, key, value, may_see, chance)  # (B, H, T, C)
+        if chance and x.device.type == "cpu" and not torch.compiler.is_compiling():
+            y = attend_with_dropout(query, key, value, may_see, query.shape[-1] ** -0.5, chance)  # (B, H, T, C)
         else:
             y = F.scaled_dot_product_attention(query, key, value, may_see, dropout_p=chance)
         merged: Tensor = self.out(y.transpose(1, 2).reshape(x.shape))
@@ -33,15 +33,6 @@ class SelfAttention(nn.Module):
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.num_heads, x.shape[-1] // self.num_heads).transpose(1, 2)  # (B, H, T, C)
-
-
-def _attend_with_dropout(query: Tensor, key: Tensor, value: Tensor, may_see: Tensor | None, chance: float) -> Tensor:
-    """On a CPU torch's own kernel leaves its fast path where there is dropout, and then waits for the generator."""
-    with torch.autocast("cpu", enabled=False):
-        similarities = (query * query.shape[-1] ** -0.5) @ key.transpose(2, 3)  # (B, H, T, T)
-        if may_see is not None:
-            similarities = similarities.masked_fill(~may_see, -torch.inf)
-        return dropout(similarities.softmax(dim=-1), chance) @ value
 
 
 def may_see(is_real: Tensor) -> Tensor:

@@ -18,11 +18,12 @@ from sonant.layers.dropout import kept
 
 
 def attend_with_dropout(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float, probability: float
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, probability: float
 ) -> Tensor:
     """Maps (B, H, T, C), twice (B, H, S, C), and what may be seen (broadcast to B, H, T, S) to (B, H, T, C).
 
-    The mask is boolean, or added. A token that may see nothing, which is padding, sees all alike, and no NaN.
+    The mask is boolean, or added; None: all may be seen. A token that may see nothing, which is padding, sees all
+    alike, and no NaN.
     """
     attended: Tensor = _DropoutAttention.apply(query, key, value, mask, scale, probability)  # type: ignore[no-untyped-call]
     return attended
@@ -31,13 +32,19 @@ def attend_with_dropout(
 class _DropoutAttention(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float, probability: float
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scale: float,
+        probability: float,
     ) -> Tensor:
         with torch.autocast(query.device.type, enabled=False):
             similarities = query @ (key * scale).transpose(2, 3)  # (B, H, T, S)
-            if mask.dtype == torch.bool:
+            if mask is not None and mask.dtype == torch.bool:
                 similarities.masked_fill_(~mask, torch.finfo(similarities.dtype).min)
-            else:
+            elif mask is not None:
                 similarities += mask
             weights = similarities.softmax(dim=-1)
             keeps = kept(weights.shape, probability, weights.dtype) if probability else None
