@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
 from sonant.layers import strided_product
-from sonant.layers.channel_norms import TimeNorm
+from sonant.layers.channel_norms import Affine, TimeNorm
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions
 
 SMALL = {"widths": (8,) * 7}
@@ -125,10 +125,10 @@ def test_statistics_over_time_leave_padding_out_in_values_and_gradients():
     ]
     total = sum((y.transpose(1, 2)[0] * gradient[row, : y.shape[2]]).sum() for row, y in enumerate(alone))
     wanted = torch.autograd.grad(total, [z, scale, shift])
-    norm = TimeNorm()
+    norm, affine = TimeNorm(), Affine(scale, shift)
     with torch.no_grad():
-        y, statistics = norm.forward(z, scale, shift, is_real)
-        found, of_norm = norm.backward(gradient, z, statistics, scale, shift, is_real)
+        y, statistics = norm.forward(z, affine, is_real)
+        found, of_norm = norm.backward(gradient, z, statistics, affine, is_real)
     torch.testing.assert_close(y[1, :5], alone[1][0].t().detach())
     for ours, theirs in zip([found, *of_norm], wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -24,7 +24,7 @@ from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError
 from sonant.base.lengths import Count, Lengths, frames_after
 from sonant.layers import strided_product as product
-from sonant.layers.channel_norms import NO_NORM, ChannelNorm, LayerNorm, TimeNorm
+from sonant.layers.channel_norms import NO_NORM, Affine, ChannelNorm, LayerNorm, TimeNorm
 from sonant.layers.linear import computing_dtype
 
 _Parameters = Sequence[Tensor | None]  # weight, bias, scale and shift of each layer
@@ -56,6 +56,13 @@ class ConvolutionsConfig:
         return num_frames
 
 
+def norms_of(config: ConvolutionsConfig) -> tuple[ChannelNorm, ...]:
+    """What follows each convolution."""
+    if config.norm == "group":
+        return TimeNorm(), *[NO_NORM] * (len(config.widths) - 1)
+    return (LayerNorm(),) * len(config.widths)
+
+
 class WaveformConvolutions(nn.Module):
     """Its gradients are those of its parameters; the waveform gets none."""
 
@@ -67,9 +74,7 @@ class WaveformConvolutions(nn.Module):
             _Convolution(*sizes, has_bias=config.bias, is_normed=config.norm == "layer" or number == 0)
             for number, sizes in enumerate(zip(inputs, config.widths, config.kernels, strict=True))
         )
-        first: ChannelNorm = TimeNorm() if config.norm == "group" else LayerNorm()
-        others: ChannelNorm = NO_NORM if config.norm == "group" else LayerNorm()
-        self.norms = (first, *[others] * (len(inputs) - 1))
+        self.norms = norms_of(config)
 
     def forward(self, waveforms: Tensor, lengths: Lengths) -> Tensor:
         """Maps (B, N) samples to (B, T, E) frames, zero on padding."""
@@ -90,7 +95,8 @@ class WaveformConvolutions(nn.Module):
             weight, bias, scale, shift = parameters[4 * number : 4 * number + 4]
             assert weight is not None
             z = F.conv1d(x, weight, bias, stride).transpose(1, 2)  # (B, T, E)
-            x = F.gelu(norm.forward(z, scale, shift, _is_real(lengths, self.config, number, z))[0]).transpose(1, 2)
+            normed, _ = norm.forward(z, Affine(scale, shift), _is_real(lengths, self.config, number, z))
+            x = F.gelu(normed).transpose(1, 2)
         is_real = lengths.after(self.config.kernels, self.config.strides).mask(x.shape[2])
         return x.transpose(1, 2).masked_fill(~is_real[:, :, None], 0)
 
@@ -113,8 +119,7 @@ class _Layer:
 
     weight: Tensor  # (E, K·C) in the computing type, taps before channels
     bias: Tensor | None
-    scale: Tensor | None
-    shift: Tensor | None
+    affine: Affine
     kernel: int
     stride: int
     norm: ChannelNorm
@@ -124,7 +129,7 @@ class _Layer:
         return product.forward(x, self.weight, self.bias, self.kernel, self.stride)
 
     def normed(self, z: Tensor, is_real: Tensor | None) -> tuple[Tensor, Any]:
-        return self.norm.forward(z, self.scale, self.shift, is_real)
+        return self.norm.forward(z, self.affine, is_real)
 
 
 class _Stack(torch.autograd.Function):
@@ -148,7 +153,7 @@ class _Stack(torch.autograd.Function):
                 x = waveforms[rows, :num_samples, None]  # (R, N, 1)
                 for number, layer in enumerate(layers):
                     z = layer.hear(x)
-                    x = _gelu_(layer.normed(z, _is_real(lengths, config, number, z))[0])
+                    x = torch.ops.aten.gelu_(layer.normed(z, _is_real(lengths, config, number, z))[0])
                     if keeps and number > 0:
                         kept.append(z)
                 frames[rows, : x.shape[1]] = x
@@ -199,7 +204,7 @@ def _backward(
     for number in reversed(range(len(layers))):
         layer, z = layers[number], products[number]
         dn = torch.ops.aten.gelu_backward(gradient, normed)
-        dz, of_norm = layer.norm.backward(dn, z, statistics, layer.scale, layer.shift, is_real[number])
+        dz, of_norm = layer.norm.backward(dn, z, statistics, layer.affine, is_real[number])
         if number > 0:
             normed, statistics = layers[number - 1].normed(products[number - 1], is_real[number - 1])
             x = F.gelu(normed)
@@ -221,7 +226,8 @@ def _layers(
         weight, bias, scale, shift = parameters[4 * number : 4 * number + 4]
         assert weight is not None
         flat = weight.detach().transpose(1, 2).to(dtype).reshape(weight.shape[0], -1)  # (E, K·C)
-        made.append(_Layer(flat, None if bias is None else bias.to(dtype), scale, shift, kernel, stride, norm))
+        bias = None if bias is None else bias.to(dtype)
+        made.append(_Layer(flat, bias, Affine(scale, shift), kernel, stride, norm))
     return made
 
 
@@ -243,8 +249,3 @@ def _is_real(lengths: Lengths, config: ConvolutionsConfig, number: int, z: Tenso
         return None
     is_real: Tensor = lengths.after(config.kernels[:1], config.strides[:1]).mask(z.shape[1])
     return is_real[:, :, None]
-
-
-def _gelu_(x: Tensor) -> Tensor:
-    y: Tensor = torch.ops.aten.gelu_(x)
-    return y

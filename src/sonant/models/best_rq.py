@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sonant.audio.features.cmvn import UtteranceCmvn
@@ -79,7 +80,7 @@ class SpectralTargets(nn.Module):
             mels, mel_lengths = self.mels(waveforms, lengths)  # (B, T', F)
             mels = self.norm(mels, mel_lengths)
             missing = max(num_frames * self.stacked - mels.shape[1], 0)
-            mels = torch.nn.functional.pad(mels, (0, 0, 0, missing))[:, : num_frames * self.stacked]
+            mels = F.pad(mels, (0, 0, 0, missing))[:, : num_frames * self.stacked]
             stacked = mels.reshape(len(mels) * num_frames, self.stacked * mels.shape[2])  # (B·T, S·F)
             found: Tensor = self.quantizer(stacked.index_select(0, places).float())
             return found

@@ -15,10 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sonant.base.lengths import Lengths
-from sonant.layers.channel_norms import NO_NORM, ChannelNorm, LayerNorm, TimeNorm
 from sonant.layers.dropout import dropout as drop
 from sonant.layers.linear import Linear
-from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions
+from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions, norms_of
 
 ATTENTION = "sonant_speech"  # what a config calls the attention below
 
@@ -31,9 +30,7 @@ class BorrowedConvolutions(WaveformConvolutions):
         self.config = config
         # In a tuple, so that the weights are not counted twice; looked up anew, since others may exchange them.
         self.layers = tuple(_BorrowedLayer(layer) for layer in extractor.conv_layers)  # type: ignore[assignment]
-        first: ChannelNorm = TimeNorm() if config.norm == "group" else LayerNorm()
-        others: ChannelNorm = NO_NORM if config.norm == "group" else LayerNorm()
-        self.norms = (first, *[others] * (len(config.widths) - 1))
+        self.norms = norms_of(config)
 
 
 class _BorrowedLayer:
