@@ -46,6 +46,7 @@ class SmallConfig:
     bad: tuple[str, ...] = ()  # utterances that hold a NaN
     seconds_per_step: float = 0.0
     kill_at: str = ""  # where the process ends itself by SIGKILL: a bundle's step, say "bundle:20"
+    validates_alone: bool = False  # only the first rank has something to validate
     ballast: int = 0  # floats that each frame costs in the forward pass
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
 
@@ -185,9 +186,12 @@ def build(config: SmallConfig):
         def validate(model: nn.Module, step: int) -> dict[str, float]:
             torch.rand(3)  # a careless validation draws
             _kill(config, f"validate:{step}")
-            with torch.no_grad():
-                loss = objective(model, validation.to(engine.device), step)
-            return {"loss": float(loss.divided_by(objective.counts(validation)))}
+            found = 0.0
+            if engine.is_main or not config.validates_alone:
+                with torch.no_grad():
+                    loss = objective(model, validation.to(engine.device), step)
+                found = float(loss.divided_by(objective.counts(validation)))
+            return {"loss": max(engine.gather(found))}
 
         def save_bundle(folder, weights, step, metrics) -> None:
             description = Description(task="pretrain", architecture="small", config={}, step=step, metrics=metrics)

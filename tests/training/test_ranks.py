@@ -38,7 +38,7 @@ def run_ranks(context, world, place, *words) -> list[int]:
 
 def start_ranks(context, world, place, *words):
     shared = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    shared |= {"LOCAL_WORLD_SIZE": str(world), "ACCELERATE_USE_CPU": "true"}
+    shared |= {"LOCAL_WORLD_SIZE": str(world)}
     found = []
     for rank in range(world):
         mine = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -117,6 +117,18 @@ def test_sharded_weights_learn_what_whole_ones_learn(tmp_path, processes):
     assert_close(weights(tmp_path / "whole", 24), weights(tmp_path / "sharded", 24), 1e-4)
 
 
+def test_a_validation_may_need_one_rank_of_sharded_weights_alone(tmp_path, processes):
+    assert run_ranks(processes, 2, tmp_path / "alone", SHARDED, "validates_alone=true") == [0, 0]
+    assert run_ranks(processes, 2, tmp_path / "both", SHARDED) == [0, 0]
+    one, other = weights(tmp_path / "alone", 24), weights(tmp_path / "both", 24)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    losses = [
+        [line["loss"] for line in read_log(f"{tmp_path}/{name}/metrics.jsonl") if line["kind"] == "validation"]
+        for name in ("alone", "both")
+    ]
+    assert losses[0] == losses[1]
+
+
 def test_a_request_to_stop_one_rank_stops_all_after_the_same_step(tmp_path, processes):
     words = ["trainer.limits.max_steps=400", "seconds_per_step=0.02", "trainer.rhythm.log=1"]
     place = tmp_path / "run"
@@ -133,7 +145,7 @@ def test_a_request_to_stop_one_rank_stops_all_after_the_same_step(tmp_path, proc
 
 def torchrun(place, *words) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     program = [*command, small_training.__file__, str(place), *words]
     return subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=120)
 

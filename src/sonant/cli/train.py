@@ -21,7 +21,7 @@ examples:
   sonant train ctc my-corpus --run runs/heard --set model.kind=encoder --set model.folder=wav2vec2-base
   sonant train mine.yaml --run runs/mine                   your own settings: task, and what differs from its defaults
   sonant train runs/mine/config.yaml --run runs/again      what a run was trained with
-  torchrun --nproc-per-node 2 -m sonant.cli.main train language my-corpus --run runs/mine
+  torchrun --nproc-per-node 2 -m sonant.cli.main -- train language my-corpus --run runs/mine
 
 Run the same command again and the run goes on from its newest state, to the bit. Ctrl-C ends the step, saves and stops.
 While it runs, DIR/report.html shows how it goes; afterwards DIR/bundle is the model.

@@ -37,7 +37,9 @@ class Engine:
         ddp = DistributedDataParallelKwargs(find_unused_parameters=True)
         precision = {"fp32": "no"}.get(config.precision, config.precision)
         self.config = config
-        self.accelerator = Accelerator(mixed_precision=precision, cpu=cpu, kwargs_handlers=[ddp])
+        # Left to itself it takes ranks without GPUs for so many separate trainings.
+        is_cpu = cpu or (int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.cuda.is_available())
+        self.accelerator = Accelerator(mixed_precision=precision, cpu=is_cpu, kwargs_handlers=[ddp])
         self.device: torch.device = self.accelerator.device
         self.rank: int = self.accelerator.process_index
         self.world: int = self.accelerator.num_processes
@@ -124,6 +126,20 @@ class Engine:
         """A tensor, put together where each rank holds a share."""
         found: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
         return found.detach()
+
+    @contextmanager
+    def measurable(self, model: nn.Module) -> Iterator[None]:
+        """Every rank holds all weights inside, so that a validation may give one of them more to do than another."""
+        shards: list[Any] = [module for module in model.modules() if hasattr(module, "unshard")]
+        for module in shards:
+            module.set_reshard_after_forward(False, recurse=False)
+            module.unshard()
+        try:
+            yield
+        finally:
+            for module in shards:
+                module.reshard()
+                module.set_reshard_after_forward(module is not model, recurse=False)
 
     def load_weights(self, model: nn.Module, weights: Mapping[str, Tensor]) -> None:
         """Puts whole weights back, each rank keeping its share."""
@@ -218,7 +234,7 @@ def _shard(model: nn.Module, device: torch.device) -> None:
     world = torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
     if world == 1:
         problem = "sharded weights need several ranks."
-        raise ConfigError("sharded", problem, "Start with: torchrun --nproc-per-node N -m sonant.cli.main train …")
+        raise ConfigError("sharded", problem, "Start with: torchrun --nproc-per-node N -m sonant.cli.main -- train …")
     mesh = init_device_mesh(device.type, (world,))
     for module in model.modules():
         if isinstance(module, nn.ModuleList):

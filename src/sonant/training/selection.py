@@ -72,7 +72,7 @@ class Selection:
 
     def _figures(self, step: int) -> dict[str, float]:
         assert self.parts.validate
-        with self.journal.pace.paused(), undisturbed(self.model):
+        with self.journal.pace.paused(), undisturbed(self.model), self.engine.measurable(self.model):
             self.model.eval()
             return dict(self.parts.validate(self.model, step))
 
