@@ -95,7 +95,7 @@ def meaning(location: str, error: BaseException) -> StorageError:
     """What an error of such a library says, in words of ours."""
     scheme = location.partition("://")[0]
     cause = _behind(error)
-    name, status = type(cause).__name__, str(getattr(cause, "status", getattr(cause, "code", "")))
+    name, status = type(cause).__name__, str(getattr(cause, "status", "") or getattr(cause, "code", ""))
     if name in ("NoCredentialsError", "PartialCredentialsError") or status == "401":
         action = _LOGIN.get(scheme, "Log in to that place first.")
         return StorageError(location, "no credentials were found for this place.", action)

@@ -141,7 +141,8 @@ def _by_draw(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:
         return next((name for bound, name in bounds if draw < bound), bounds[-1][1])
 
     seen = _seen(utterances, config)
-    first = list(dict.fromkeys(_whole_of(utterance) for utterance in islice(seen, _TINY + 1)))
+    whole_of = _wholes(utterances, config)
+    first = list(dict.fromkeys(whole_of(utterance) for utterance in islice(seen, _TINY + 1)))
     deque(seen, maxlen=0)  # to the end, where unknown labels are refused
     tiny = first if len(first) <= _TINY else []
     filled = {seed: without_empty({id: drawn(seed, id) for id in tiny}, config.shares, seed) for seed in config.seeds}
@@ -149,7 +150,7 @@ def _by_draw(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:
     def splits_of(utterance: Splittable) -> tuple[str | None, ...]:
         if not _has_targets(utterance, config):
             return (None,) * len(config.seeds)
-        whole = _whole_of(utterance)
+        whole = whole_of(utterance)
         return tuple(filled[seed].get(whole) or drawn(seed, whole) for seed in config.seeds)
 
     return Splitter("hash", plan_names(config), splits_of)
@@ -158,10 +159,16 @@ def _by_draw(utterances: Iterable[Splittable], config: SplitConfig) -> Splitter:
 def _by_units(utterances: Iterable[Splittable], config: SplitConfig, by: str) -> Splitter:
     """Divides speakers, or utterances, of which counts, strata or folds must be known before."""
     units: dict[str, Traits] = {}
-    has_speakers = False
+    has_speakers, whole_of = False, _wholes(utterances, config)
+
+    def unit_of(utterance: Splittable) -> str:
+        """Utterances of unknown speakers stand for themselves."""
+        is_known = by == "speaker" and utterance.speaker
+        return f"speaker {utterance.speaker}" if is_known else f"utterance {whole_of(utterance)}"
+
     for utterance in _seen(utterances, config):
         has_speakers = has_speakers or bool(utterance.speaker)
-        traits = units.setdefault(_unit_of(utterance, by), Traits(len(config.stratify)))
+        traits = units.setdefault(unit_of(utterance), Traits(len(config.stratify)))
         traits.add(utterance.seconds or 0.0, [value_of(utterance, name) for name in config.stratify])
     if units and by == "speaker" and not has_speakers:
         action = "Split by hash, or say which column names the speaker."
@@ -171,16 +178,20 @@ def _by_units(utterances: Iterable[Splittable], config: SplitConfig, by: str) ->
     def splits_of(utterance: Splittable) -> tuple[str | None, ...]:
         if not _has_targets(utterance, config):
             return (None,) * len(plans)
-        unit = _unit_of(utterance, by)
+        unit = unit_of(utterance)
         return tuple(plan[unit] or None for plan in plans)
 
     return Splitter(by, plan_names(config), splits_of)
 
 
-def _unit_of(utterance: Splittable, by: str) -> str:
-    """Utterances of unknown speakers stand for themselves."""
-    is_known = by == "speaker" and utterance.speaker
-    return f"speaker {utterance.speaker}" if is_known else f"utterance {_whole_of(utterance)}"
+def _wholes(utterances: Iterable[Splittable], config: SplitConfig) -> Callable[[Splittable], str]:
+    """What must not be divided: a document, unless there are fewer of them than splits."""
+    found: set[str] = set()
+    for utterance in utterances:
+        found.add(_whole_of(utterance))
+        if len(found) >= config.num_parts:
+            return _whole_of
+    return lambda utterance: utterance.id
 
 
 def _whole_of(utterance: Splittable) -> str:
