@@ -96,5 +96,8 @@ def _seeds_in_words(seeds: SeedsResult) -> str:
 
     columns = ["figure", "mean", "95 % low", "high", "median", "min", "max"]
     names = ("mean", "low", "high", "median", "min", "max")
-    rows = [[figure, *(found.get(name) for name in names)] for figure, found in seeds.figures.items()]
+    rows = [
+        [figure, *(f"{found[name]:.5g}" if name in found else "" for name in names)]
+        for figure, found in seeds.figures.items()
+    ]
     return f"{seeds.run}: {len(seeds.runs)} seeds\n{text_table(columns, rows)}"
