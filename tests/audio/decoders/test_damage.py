@@ -83,6 +83,7 @@ def is_a_sentence(error: AudioError, where: str) -> bool:
     return error.where == where and error.problem.endswith(".") and bool(error.action) and is_one_line
 
 
+@pytest.mark.slow
 def test_random_damage_never_ends_in_a_traceback_or_ends_the_process(made, tmp_path):
     if made.kind.seconds > 10:
         return  # damage to a long recording is damage to a short one, only slower

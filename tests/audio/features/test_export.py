@@ -70,6 +70,7 @@ def test_a_graph_gives_the_features_of_any_batch(name: str, tmp_path: Path) -> N
         np.testing.assert_allclose(features, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_live_graph_gives_the_features_of_the_whole_recording(tmp_path: Path) -> None:
     front_end = build_front_end(FbankConfig(snip_edges=False))
     utterances, frames = Dim("utterances"), Dim("frames", min=1)

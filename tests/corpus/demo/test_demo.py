@@ -45,6 +45,7 @@ def spoken(performance, voices, **degrees):
     return speak(replace(performance, symptoms=Symptoms(**degrees)), voices, seed=0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_speaks_the_same_bytes_with_any_number_of_workers_and_after_an_interruption(tmp_path):
     config = DemoConfig(hours=0.02)
     record_demo(str(tmp_path / "at once"), config, workers=3)
@@ -53,6 +54,7 @@ def test_the_same_seed_speaks_the_same_bytes_with_any_number_of_workers_and_afte
     assert contents(tmp_path / "at once") == contents(tmp_path / "in parts")
 
 
+@pytest.mark.slow
 def test_a_studio_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
     code = "import sys; from sonant.corpus.demo.studio import *; record_demo(sys.argv[1], DemoConfig(hours=0.05), 1)"
     killed = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "killed")], start_new_session=True)
@@ -65,6 +67,7 @@ def test_a_studio_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path)
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_fewer_hours_are_a_beginning_of_more(tmp_path):
     record_demo(str(tmp_path / "a"), DemoConfig(hours=0.02))
     more = contents(tmp_path / "a")

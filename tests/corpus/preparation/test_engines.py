@@ -57,6 +57,7 @@ def test_a_task_that_takes_its_process_down_costs_only_itself(workers):
     assert found == [-13 if number == 13 else number * number for number in range(61)]
 
 
+@pytest.mark.slow
 def test_work_is_shared_among_as_many_processes_as_asked_for():
     with open_engine("local", 3) as engine:
         asked = ((None, [0]) for _ in range(300))

@@ -399,6 +399,7 @@ def test_a_folder_on_the_web_is_read_when_its_layout_is_told(lay, read):
         server.server_close()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_sorted_files(lay, read):
     import tracemalloc
 

@@ -49,6 +49,7 @@ def test_scores_beside_a_kaldi_folder(shared, read, labels):
     ("folder", "count", "speakers", "facts"),
     [("speechocean762/train", 2500, 125, {"age", "gender"}), ("iban/train", 1096, 17, set())],
 )
+@pytest.mark.slow
 def test_kaldi_folders(shared, read, folder, count, speakers, facts):
     utterances, findings = read(f"{shared}/data/{folder}")
     assert (len(utterances), len({one.speaker for one in utterances}), findings) == (count, speakers, [])
