@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sonant.audio.address import Address
@@ -8,6 +8,8 @@ NAMES = st.text(st.sampled_from("ab/.#%235 ü"), min_size=1)
 
 
 @given(location=NAMES, member=st.one_of(st.none(), NAMES))
+@example(location="%2523", member=None)
+@example(location="%25#%23#23", member="a")
 def test_an_address_is_read_back_as_it_was_written(location, member):
     assert Address.parse(str(Address(location, member))) == Address(location, member)
 

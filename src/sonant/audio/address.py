@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 from sonant.base import storage
 
+_ESCAPED = re.compile("%((?:25)*)23")  # what a # is written as, or what stood there already, once more escaped
+
 
 @dataclass(frozen=True)
 class Address:
@@ -28,12 +30,11 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Address:
         location, found, member = text.partition("#")
-        return cls(
-            re.sub("%(25)?23", lambda escaped: "%23" if escaped[1] else "#", location), member if found else None
-        )
+        location = _ESCAPED.sub(lambda mark: f"%{mark[1][2:]}23" if mark[1] else "#", location)
+        return cls(location, member if found else None)
 
     def __str__(self) -> str:
-        location = self.location.replace("%23", "%2523").replace("#", "%23")
+        location = _ESCAPED.sub(lambda mark: f"%25{mark[1]}23", self.location).replace("#", "%23")
         return location if self.member is None else f"{location}#{self.member}"
 
     def below(self, folder: str) -> Address:

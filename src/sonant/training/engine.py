@@ -30,7 +30,11 @@ class Engine:
 
     def __init__(self, config: TrainerConfig, *, cpu: bool = False) -> None:
         from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
         from accelerate.utils import DistributedDataParallelKwargs
+
+        if not torch.distributed.is_initialized():  # what an earlier training of this process left behind
+            AcceleratorState._reset_state(reset_partial_state=True)
 
         # Finding unused parameters keeps gradient buckets in one order from the first step: with three ranks or more
         # a resumed run is not bit-identical without it. Layer drop needs it as well.
