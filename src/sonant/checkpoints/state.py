@@ -71,9 +71,9 @@ def write_state(states: str, step: int, values: Mapping[str, Any], tensors: Mapp
     return folder
 
 
-def read_state(folder: str) -> State:
-    """Everything of a state, verified; a StateError where it is not whole."""
-    description = verify_state(folder)
+def read_state(folder: str, *, is_verified: bool = False) -> State:
+    """Everything of a state, verified unless that was done; a StateError where it is not whole."""
+    description = _description(folder) if is_verified else verify_state(folder)
     tensors = {
         name.removesuffix(".safetensors"): read_tensors(os.path.join(folder, name)) for name in description["files"]
     }

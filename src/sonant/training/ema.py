@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from sonant.training.shares import placed_as
 
 
 class MovingAverage:
@@ -48,14 +49,4 @@ class MovingAverage:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         self.num_updates = int(state["/updates"])
         for name, value in self.shadow.items():
-            value.copy_(_like(state[name], value))
-
-
-def _like(value: Tensor, wanted: Any) -> Tensor:
-    """The value in the same shares as another."""
-    if hasattr(wanted, "device_mesh"):
-        from torch.distributed.tensor import distribute_tensor
-
-        return distribute_tensor(value.to(wanted.device), wanted.device_mesh, wanted.placements)
-    placed: Tensor = value.to(wanted.device)
-    return placed
+            value.copy_(placed_as(state[name], value))

@@ -21,6 +21,7 @@ from sonant.objectives.loss import Mean
 from sonant.training.config import TrainerConfig
 from sonant.training.learner import Learner
 from sonant.training.optimizers import Optimizer
+from sonant.training.shares import whole
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ class Engine:
     def norm_of(self, parameters: Iterable[nn.Parameter]) -> Tensor:
         """The norm of what these parameters have as gradients at the moment, the same on every rank."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        return self.whole(torch.nn.utils.get_total_norm(gradients))
+        return whole(torch.nn.utils.get_total_norm(gradients))
 
     def clip(self, optimizer: Optimizer, norm: Tensor) -> None:
         if self.config.max_gradient_norm:
@@ -124,12 +125,7 @@ class Engine:
 
     def weights(self, model: nn.Module) -> dict[str, Tensor]:
         """All weights and buffers on the processor, whole, by name; called on all ranks."""
-        return {name: self.whole(tensor).cpu() for name, tensor in model.state_dict().items()}
-
-    def whole(self, tensor: Tensor) -> Tensor:
-        """A tensor, put together where each rank holds a share."""
-        found: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-        return found.detach()
+        return {name: whole(tensor).cpu() for name, tensor in model.state_dict().items()}
 
     @contextmanager
     def measurable(self, model: nn.Module) -> Iterator[None]:

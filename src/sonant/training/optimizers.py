@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import SonantError
 from sonant.training.groups import Group, GroupConfig, group_parameters
+from sonant.training.shares import placed_as, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,9 @@ class Optimizer:
     def state(self) -> dict[str, Tensor]:
         """What it remembers, by `parameter/what`."""
         return {
-            f"{self.names[cast(nn.Parameter, parameter)]}/{what}": _tensor(value)
+            f"{self.names[cast(nn.Parameter, parameter)]}/{what}": whole(
+                value if isinstance(value, Tensor) else torch.tensor(value)
+            )
             for member in self.members
             for parameter, values in member.state.items()
             for what, value in values.items()
@@ -96,7 +99,9 @@ class Optimizer:
                 for parameter in group["params"]:
                     found = by_name.get(self.names[parameter], {})
                     if found:
-                        member.state[parameter] = {what: _placed(value, parameter) for what, value in found.items()}
+                        member.state[parameter] = {
+                            what: placed_as(value, parameter).clone() for what, value in found.items()
+                        }
 
 
 def _torch_groups(groups: Sequence[Group], is_mine: Any, rate: float) -> list[dict[str, Any]]:
@@ -107,20 +112,3 @@ def _torch_groups(groups: Sequence[Group], is_mine: Any, rate: float) -> list[di
             base = rate * group.rate
             made.append({"params": parameters, "lr": base, "base_rate": base, "weight_decay": group.decay})
     return made
-
-
-def _tensor(value: Any) -> Tensor:
-    """A tensor that can be written: whole, where each rank holds a share."""
-    tensor = value if isinstance(value, Tensor) else torch.tensor(value)
-    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return whole.detach()
-
-
-def _placed(value: Tensor, parameter: Any) -> Tensor:
-    """The value where its parameter lies, in the same shares."""
-    value = value.to(parameter.device)
-    if value.shape == parameter.shape and hasattr(parameter, "device_mesh"):
-        from torch.distributed.tensor import distribute_tensor
-
-        return distribute_tensor(value, parameter.device_mesh, parameter.placements)
-    return value.clone()

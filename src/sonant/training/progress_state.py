@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from sonant.checkpoints import state as states
-from sonant.checkpoints.state import State, read_state
+from sonant.checkpoints.state import State, read_state, verify_state
 from sonant.training.randomness import generators, restore_generators
+from sonant.training.shares import whole
 
 if TYPE_CHECKING:
     from sonant.training.trainer import Trainer
@@ -22,7 +23,7 @@ def save_run(trainer: Trainer) -> None:
     engine, selection = trainer.engine, trainer.selection
     tensors = {"weights": engine.weights(trainer.model), "optimizer": trainer.optimizer.state()}
     if selection.ema:
-        tensors["ema"] = {name: engine.whole(tensor) for name, tensor in selection.ema.state().items()}
+        tensors["ema"] = {name: whole(tensor) for name, tensor in selection.ema.state().items()}
     ranks = engine.gather((generators(), trainer.figures.state(), trainer.loader.state()))
     tensors |= {f"rank-{rank}": found for rank, (found, _, _) in enumerate(ranks)}
     values = {
@@ -60,7 +61,7 @@ def restore_run(trainer: Trainer, resume: str | None = None, *, is_quiet: bool =
     if folder is None:
         engine.on_main(lambda: trainer.journal.log.cut(0))
         return -1
-    found = read_state(folder) if os.path.isdir(folder) else None
+    found = read_state(folder, is_verified=True) if os.path.isdir(folder) else None
     if not all(engine.gather(found is not None)):  # a rank on a machine that does not see the folder
         found = engine.on_main(lambda: found)
     assert found
@@ -75,9 +76,9 @@ def _wanted(trainer: Trainer, resume: str | None) -> str | None:
     """The folder of the state to go on from; those behind one that was asked for belong to another future."""
     own, say = trainer.run_folder.states, trainer.journal.console.say
     if resume:
-        chosen = read_state(resume)
-        if gone := states.remove_states(own, keep=set(range(chosen.step + 1))):
-            say(f"removed, since the run goes on from step {chosen.step:,}: {', '.join(gone)}")
+        step = int(verify_state(resume)["step"])
+        if gone := states.remove_states(own, keep=set(range(step + 1))):
+            say(f"removed, since the run goes on from step {step:,}: {', '.join(gone)}")
         return resume
     for candidate in states.whole_states(own):
         if isinstance(candidate, str):
