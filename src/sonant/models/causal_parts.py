@@ -11,16 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sonant.layers.dropout import dropout as drop
 from sonant.layers.dropout_attention import attend_with_dropout
+from sonant.models.exchanged import FasterDropout, choose_attention
 
 ATTENTION = "sonant"  # what a config calls the attention below
 _SHORT = 512  # tokens of a row; with longer ones the kernel of torch that skips what is masked is faster
-
-
-class _Dropout(nn.Dropout):
-    def forward(self, x: Tensor) -> Tensor:
-        return drop(x, self.p) if self.training else x
 
 
 def with_faster_parts(network: nn.Module) -> None:
@@ -30,19 +25,10 @@ def with_faster_parts(network: nn.Module) -> None:
     for module in network.modules():
         for name, part in module.named_children():
             if type(part) is nn.Dropout:
-                part.__class__ = _Dropout
+                part.__class__ = FasterDropout
             elif isinstance(part, NewGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
-    _register()
-    network.set_attn_implementation(ATTENTION)  # type: ignore[operator]
-
-
-def _register() -> None:
-    from transformers import AttentionInterface
-    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
-
-    AttentionInterface.register(ATTENTION, attend)
-    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+    choose_attention(network, ATTENTION, attend)
 
 
 def _is_plain(module: Any, others: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from sonant.base.lengths import Lengths
 from sonant.layers.dropout import dropout as drop
 from sonant.layers.linear import Linear
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions, norms_of
+from sonant.models.exchanged import FasterDropout, choose_attention
 
 ATTENTION = "sonant_speech"  # what a config calls the attention below
 
@@ -54,11 +55,6 @@ class _BorrowedLayer:
     @property
     def shift(self) -> Tensor | None:
         return self._layer.layer_norm.bias if hasattr(self._layer, "layer_norm") else None
-
-
-class _Dropout(nn.Dropout):
-    def forward(self, x: Tensor) -> Tensor:
-        return drop(x, self.p) if self.training else x
 
 
 class _Masked:
@@ -174,7 +170,7 @@ def with_own_parts(network: Any) -> None:
     for module in list(network.modules()):
         for name, part in list(module.named_children()):
             if type(part) is nn.Dropout:
-                part.__class__ = _Dropout  # some layers look up its `p`
+                part.__class__ = FasterDropout
             elif type(part) is nn.Linear:
                 part.__class__ = Linear
             elif type(part) is nn.GLU:
@@ -184,8 +180,7 @@ def with_own_parts(network: Any) -> None:
             else:
                 _exchange(part)
     if getattr(network, "_supports_sdpa", False):
-        _register()
-        network.set_attn_implementation(ATTENTION)
+        choose_attention(network, ATTENTION, attend)
 
 
 @contextmanager
@@ -222,14 +217,6 @@ def _exchange(part: nn.Module) -> None:
         if kind.__name__.endswith(end):
             mixed = _PositionalConvolutions if hasattr(part, "layers") and end.startswith("Positional") else ours
             part.__class__ = type(kind.__name__, (mixed, kind), {"__module__": kind.__module__})
-
-
-def _register() -> None:
-    from transformers import AttentionInterface
-    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
-
-    AttentionInterface.register(ATTENTION, attend)
-    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def attend(
