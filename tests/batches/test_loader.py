@@ -344,7 +344,7 @@ def test_an_interrupt_ends_the_program_at_once(sleep):
     process.send_signal(signal.SIGINT)
     started = time.monotonic()
     _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10  # of 30 and more that the work or the sleep would take
     assert errors.endswith(b"KeyboardInterrupt\n")
 
 
