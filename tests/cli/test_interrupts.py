@@ -15,7 +15,7 @@ import soundfile
 COMMAND = [sys.executable, "-m", "sonant.cli.main", "prepare"]
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """A command was done before it could be interrupted."""
 
 
@@ -27,7 +27,7 @@ def interrupted(command, when):
             deadline = time.monotonic() + 60
             while not when():
                 if run.poll() is not None or time.monotonic() > deadline:
-                    raise Ended
+                    raise EndedError
                 time.sleep(0.02)
             os.killpg(run.pid, signal.SIGINT)  # a process that is not waited for yet keeps its number
             out, err = run.communicate(timeout=30)
@@ -35,7 +35,7 @@ def interrupted(command, when):
             if run.poll() is None:
                 run.kill()
     if run.returncode == 0:
-        raise Ended
+        raise EndedError
     return run.returncode, out, err
 
 
@@ -71,7 +71,7 @@ def test_a_preparation_that_is_interrupted_goes_on_where_it_was(tmp_path, worker
         journal = corpus / ".prepare" / "journal.sqlite-wal"
         try:
             code, out, err = interrupted(command, lambda: journal.exists() and journal.stat().st_size > 20_000)  # noqa: B023
-        except Ended:
+        except EndedError:
             continue
         break
     assert (code, out) == (130, "")
