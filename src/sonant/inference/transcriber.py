@@ -71,6 +71,15 @@ class Failure:
     error: SonantError
 
 
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What the model says of a recording: log-probabilities (T, V) of its symbols at each frame."""
+
+    audio: str
+    seconds: float
+    log_probs: np.ndarray
+
+
 @dataclass(frozen=True)
 class _Piece:
     """What goes into a batch: a window of one of the recordings at hand."""
@@ -105,19 +114,27 @@ class Transcriber:
 
     def transcribe(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Transcript:
         """One recording: its place, or its samples (N,) in [-1, 1] at a rate."""
-        if isinstance(audio, str):
-            samples = self._heard(Request(audio))
-            return self._transcripts([audio], [samples])[0]
-        if sample_rate is None:
-            raise UsageError("transcribe", "samples come without their rate.", "Give sample_rate.")
-        samples = np.ascontiguousarray(audio, np.float32)
-        if samples.ndim != 1:
-            problem = f"samples of the shape {samples.shape} were given, (N,) is required."
-            raise UsageError("transcribe", problem, "Give one channel, or the mean of all.")
-        return self._transcripts([""], [resample(samples, sample_rate, self.model.sample_rate)])[0]
+        return self._transcript(self.score(audio, sample_rate))
 
     def transcribe_all(self, requests: Iterable[Request]) -> Iterator[Transcript | Failure]:
         """The answers in the order of the requests; reads ahead no further than a few batches."""
+        for one in self.score_all(requests):
+            yield one if isinstance(one, Failure) else self._transcript(one)
+
+    def score(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Scored:
+        """One recording, given as to `transcribe`."""
+        if isinstance(audio, str):
+            return self._scored([audio], [self._heard(Request(audio))])[0]
+        if sample_rate is None:
+            raise UsageError("samples", "they come without their rate.", "Give sample_rate.")
+        samples = np.ascontiguousarray(audio, np.float32)
+        if samples.ndim != 1:
+            problem = f"samples of the shape {samples.shape} were given, (N,) is required."
+            raise UsageError("samples", problem, "Give one channel, or the mean of all.")
+        return self._scored([""], [resample(samples, sample_rate, self.model.sample_rate)])[0]
+
+    def score_all(self, requests: Iterable[Request]) -> Iterator[Scored | Failure]:
+        """Scores in the order of the requests; as many recordings are read ahead as fill a few batches."""
         held: list[tuple[Request, np.ndarray | Failure]] = []
         num_samples, most = 0, 4 * self.config.batch_seconds * self.model.sample_rate
         for request in requests:
@@ -158,18 +175,20 @@ class Transcriber:
         )
         return samples
 
-    def _answered(self, held: Sequence[tuple[Request, np.ndarray | Failure]]) -> Iterator[Transcript | Failure]:
+    def _answered(self, held: Sequence[tuple[Request, np.ndarray | Failure]]) -> Iterator[Scored | Failure]:
         good = [(request, found) for request, found in held if isinstance(found, np.ndarray)]
-        transcripts = iter(self._transcripts([one.audio for one, _ in good], [samples for _, samples in good]))
+        scored = iter(self._scored([one.audio for one, _ in good], [samples for _, samples in good]))
         for _, found in held:
-            yield found if isinstance(found, Failure) else next(transcripts)
+            yield found if isinstance(found, Failure) else next(scored)
 
-    def _transcripts(self, names: Sequence[str], recordings: Sequence[np.ndarray]) -> list[Transcript]:
-        found = []
-        for name, samples, log_probs in zip(names, recordings, self.log_probs(recordings), strict=True):
-            seconds = len(samples) / self.model.sample_rate
-            found.append(Transcript.of(name, seconds, self._decoded(log_probs), self.frame_seconds))
-        return found
+    def _scored(self, names: Sequence[str], recordings: Sequence[np.ndarray]) -> list[Scored]:
+        return [
+            Scored(name, len(samples) / self.model.sample_rate, log_probs)
+            for name, samples, log_probs in zip(names, recordings, self.log_probs(recordings), strict=True)
+        ]
+
+    def _transcript(self, scored: Scored) -> Transcript:
+        return Transcript.of(scored.audio, scored.seconds, self._decoded(scored.log_probs), self.frame_seconds)
 
     def _decoded(self, log_probs: np.ndarray) -> Sequence[Hypothesis]:
         lengths = Lengths(np.array([len(log_probs)]))
