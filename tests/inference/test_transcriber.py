@@ -16,6 +16,7 @@ from sonant.base.errors import SonantError, UsageError
 from sonant.checkpoints.bundle import Description, write_bundle
 from sonant.checkpoints.ctc_bundle import tokenizer_files
 from sonant.cli.main import main
+from sonant.decoding.decoder import SearchConfig
 from sonant.decoding.prefix_beam import BeamConfig
 from sonant.inference.transcriber import Failure, Request, Transcriber, TranscriberConfig
 from sonant.inference.transcripts import Transcript, Word, as_ctm, as_json, as_srt, as_txt, as_vtt, captions
@@ -142,8 +143,10 @@ def test_words_stand_in_order_within_the_recording(bundle, folder):
 
 
 def test_a_search_gives_as_many_answers_as_are_asked_for(small, folder):
-    config = TranscriberConfig(beam=BeamConfig(width=8), num_best=3)
-    found = Transcriber.open(small, config=config).transcribe(str(folder / "2.wav"))
+    searched = SearchConfig(beam=BeamConfig(width=8))
+    found = Transcriber.open(small, config=TranscriberConfig(num_best=3), decoding=searched).transcribe(
+        str(folder / "2.wav")
+    )
     assert found.alternatives[0].text == found.text
     assert len({one.text for one in found.alternatives}) == 3
     scores = [one.score for one in found.alternatives]
@@ -162,7 +165,7 @@ def test_a_bundle_of_another_task_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "told"),
-    [({"num_best": 3}, "beam"), ({"window_seconds": 4.0, "context_seconds": 2.0}, "nothing"), ({"num_best": 0}, "1")],
+    [({"window_seconds": 4.0, "context_seconds": 2.0}, "nothing"), ({"num_best": 0}, "1")],
 )
 def test_settings_without_sense_are_refused(settings, told):
     with pytest.raises(UsageError, match=told):
@@ -258,6 +261,10 @@ def test_a_corpus_is_written_by_the_names_of_its_utterances(small, folder, tmp_p
         (["--again"], "--out"),
         (["--format", "str", "--out", "x"], "srt"),
         (["--num-best", "3"], "beam"),
+        (["--greedy", "--beam", "3"], "Leave one out"),
+        (["--set", "guide.word_bonus=2"], "none are known"),
+        (["--set", "beam.widht=2"], "Did you mean 'width'"),
+        (["--rescorer", "nowhere"], "not a bundle"),
         (["--ngram", "nowhere.arpa"], "nowhere.arpa"),
     ],
 )

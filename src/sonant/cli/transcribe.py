@@ -8,6 +8,7 @@ import sys
 
 from sonant.cli.main import VERBS
 from sonant.cli.parser import Parser, words
+from sonant.cli.search import add_search_options, decoding_asked_for
 
 _EPILOG = """\
 examples:
@@ -31,20 +32,18 @@ def parser() -> Parser:
     )
     made.add_argument("--again", action="store_true", help="with --out: also what is done already")
     made.add_argument("--split", metavar="NAME", help="of corpora; without it, all of them")
-    made.add_argument("--beam", metavar="N", type=int, help="search with so many prefixes instead of the best symbols")
-    made.add_argument("--num-best", metavar="N", type=int, help="answers for each recording (1); needs --beam")
-    made.add_argument("--ngram", metavar="FILE", help="an n-gram model that the search listens to: sonant ngram")
-    made.add_argument("--hot-word", metavar="WORD", action="append", default=[], help="expect it; may be repeated")
+    made.add_argument("--num-best", metavar="N", type=int, help="answers for each recording (1); needs a search")
     made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default) or cuda")
     made.add_argument("--json", action="store_true", help="print a line of JSON for each recording")
+    add_search_options(made)
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     from sonant.base.errors import UsageError
-    from sonant.decoding.prefix_beam import BeamConfig
+    from sonant.checkpoints.bundle import open_bundle
     from sonant.inference.transcriber import Failure, Transcriber, TranscriberConfig
-    from sonant.recipes.transcribe import check_formats, guide_for, recordings, results, transcribe_into
+    from sonant.recipes.transcribe import check_formats, recordings, results, transcribe_into
 
     if arguments.format and not arguments.out:
         raise UsageError("--format", "it is that of files, and none are written.", "Give --out, or --json to print.")
@@ -52,12 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--again", "it has no effect without --out.", "Leave it out.")
     formats = words(arguments.format or "txt")
     check_formats(formats)
-    is_searched = arguments.beam is not None or arguments.ngram or arguments.hot_word
-    beam = BeamConfig(**({"width": arguments.beam} if arguments.beam is not None else {})) if is_searched else None
-    config = TranscriberConfig(beam=beam, **({"num_best": arguments.num_best} if arguments.num_best else {}))
-    opened = Transcriber.open(arguments.bundle, arguments.device, config)
-    guide = guide_for(opened.spelling, arguments.ngram or "", arguments.hot_word)
-    transcriber = Transcriber(opened.model, opened.spelling, config, guide, arguments.device)
+    config = TranscriberConfig(**({"num_best": arguments.num_best} if arguments.num_best else {}))
+    bundle = open_bundle(arguments.bundle)
+    bundle.require_task("ctc")
+    decoding = decoding_asked_for(bundle, arguments)
+    transcriber = Transcriber.open(arguments.bundle, arguments.device, config, decoding, _say)
     found = recordings(arguments.recordings, arguments.split)
     num_failed = 0
     if arguments.out:

@@ -23,21 +23,19 @@ from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import SonantError, UsageError
 from sonant.base.lengths import Lengths
 from sonant.checkpoints.bundle import open_bundle
-from sonant.decoding.decoders import decode_by_search, decode_greedily
-from sonant.decoding.guide import Guide
+from sonant.decoding.decoder import Decoder, DecodingConfig
 from sonant.decoding.hypotheses import Hypothesis
-from sonant.decoding.prefix_beam import BeamConfig
 from sonant.decoding.spelling import Spelling
 from sonant.decoding.windows import Window, WindowConfig, plan_windows, stitch
+from sonant.inference.decoding import Say, open_decoder, saved_decoding, silent
 from sonant.inference.transcripts import Transcript
 from sonant.text.tokenizer import load_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranscriberConfig:
-    """How recordings are cut and answers are found."""
+    """How recordings are cut."""
 
-    beam: BeamConfig | None = None  # None: the best symbol of each frame
     num_best: Annotated[int, Within(1, 1000)] = 1  # answers for each recording
     window_seconds: Annotated[float, Within(1, 1e5)] = 30.0  # longer recordings are heard in such windows
     context_seconds: Annotated[float, Within(0, 1e5)] = 4.0  # of a window, on each side, heard and not used
@@ -45,8 +43,6 @@ class TranscriberConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.num_best > 1 and self.beam is None:
-            raise UsageError("num_best", "one answer is all that a greedy search has.", "Search with a beam.")
         if 2 * self.context_seconds >= self.window_seconds:
             problem = f"{self.context_seconds:g} s on both sides leave nothing of {self.window_seconds:g} s."
             raise UsageError("context_seconds", problem, "Give less than half of window_seconds.")
@@ -94,18 +90,25 @@ class Transcriber:
     model: Any
     spelling: Spelling
     config: TranscriberConfig = field(default_factory=TranscriberConfig)
-    guide: Guide | None = None
+    decoder: Decoder | None = None  # None: the best symbol of each frame
     device: str = "cpu"
 
     @classmethod
     def open(
-        cls, folder: str, device: str = "cpu", config: TranscriberConfig | None = None, guide: Guide | None = None
+        cls,
+        folder: str,
+        device: str = "cpu",
+        config: TranscriberConfig | None = None,
+        decoding: DecodingConfig | None = None,
+        say: Say = silent,
     ) -> Transcriber:
-        """The recogniser of a bundle."""
-        bundle = open_bundle(folder)
+        """The recogniser of a bundle; without `decoding` it decodes as the bundle says."""
+        bundle, config = open_bundle(folder), config or TranscriberConfig()
         bundle.require_task("ctc")
         spelling = Spelling(load_tokenizer(folder))
-        return cls(bundle.model().to(device), spelling, config or TranscriberConfig(), guide, device)
+        decoder = open_decoder(bundle, spelling, decoding or saved_decoding(bundle), device, say)
+        decoder.require_answers(config.num_best)
+        return cls(bundle.model().to(device), spelling, config, decoder, device)
 
     @property
     def frame_seconds(self) -> float:
@@ -191,11 +194,8 @@ class Transcriber:
         return Transcript.of(scored.audio, scored.seconds, self._decoded(scored.log_probs), self.frame_seconds)
 
     def _decoded(self, log_probs: np.ndarray) -> Sequence[Hypothesis]:
-        lengths = Lengths(np.array([len(log_probs)]))
-        if self.config.beam is None and self.guide is None:
-            return decode_greedily(log_probs[None], lengths, self.spelling)
-        beam = self.config.beam or BeamConfig()
-        return decode_by_search(log_probs[None], lengths, self.spelling, beam, self.guide, self.config.num_best)[0]
+        decoder = self.decoder or Decoder(self.spelling)
+        return decoder(log_probs[None], Lengths(np.array([len(log_probs)])), self.config.num_best)[0]
 
     def _pieces(self, number: int, samples: np.ndarray) -> Iterator[_Piece]:
         per_second = 1 / self.frame_seconds

@@ -18,14 +18,10 @@ from sonant.base.names import suggestion
 from sonant.base.progress import Progress
 from sonant.corpus.manifest import MANIFEST, open_corpus
 from sonant.corpus.sources.locate import is_audio, list_audio
-from sonant.decoding.guide import Guide, GuideConfig, build_guide
-from sonant.decoding.ngram.binary import read_ngrams
-from sonant.decoding.spelling import Spelling
 from sonant.inference.transcriber import Failure, Request, Transcriber
 from sonant.inference.transcripts import FORMATS, Transcript
 
 FAILURES = "failures.csv"
-_HOT = 4.0  # nats that a hot word is worth
 
 
 @dataclass(frozen=True)
@@ -102,16 +98,6 @@ def check_formats(formats: Sequence[str]) -> None:
     for kind in formats:
         if kind not in FORMATS:
             raise UsageError("--format", f"'{kind}' is not known.", suggestion(kind, FORMATS))
-
-
-def guide_for(
-    spelling: Spelling, ngrams: str, hot_words: Sequence[str], config: GuideConfig | None = None
-) -> Guide | None:
-    """What the search is told of words; None: nothing."""
-    if not ngrams and not hot_words:
-        return None
-    model = read_ngrams(ngrams) if ngrams else None
-    return build_guide(spelling, config, ngram=model, hot_words=dict.fromkeys(hot_words, _HOT))
 
 
 def results(transcriber: Transcriber, found: Iterable[Named]) -> Iterator[tuple[str, Transcript | Failure]]:

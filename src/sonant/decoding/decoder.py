@@ -1,0 +1,110 @@
+"""Scores in, answers out, as one config says: the same when a recogniser is measured and when it is served.
+
+decoder = Decoder(spelling, SearchConfig(beam=BeamConfig(width=20)), guide, judge)
+decoder(log_probs, lengths)[0][0].text        # the best answer of the first utterance
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from sonant.base import config as configs
+from sonant.base.bounds import Within, check_fields
+from sonant.base.errors import ConfigError, UsageError
+from sonant.base.lengths import Lengths
+from sonant.decoding.decoders import decode_by_search, decode_greedily
+from sonant.decoding.guide import Guide, GuideConfig
+from sonant.decoding.hypotheses import Hypothesis
+from sonant.decoding.prefix_beam import BeamConfig
+from sonant.decoding.rescoring import Judge, RescoringConfig, rescore
+from sonant.decoding.spelling import Spelling
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyConfig:
+    """The best symbol of each frame."""
+
+    kind: Literal["greedy"] = "greedy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """The likeliest texts, with what is known of words."""
+
+    kind: Literal["search"] = "search"
+    beam: BeamConfig = field(default_factory=BeamConfig)
+    ngram: str = ""  # an n-gram model of words: a file
+    hot_words: dict[str, float] = field(default_factory=dict)  # and the nats that each is worth
+    guide: GuideConfig = field(default_factory=GuideConfig)
+    rescorer: str = ""  # a bundle of a causal language model
+    num_rescored: Annotated[int, Within(2, 1000)] = 20  # answers that it chooses among
+    rescoring: RescoringConfig = field(default_factory=RescoringConfig)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not (self.ngram or self.hot_words) and self.guide != GuideConfig():
+            raise ConfigError("guide", "it weighs words, and none are known.", "Give ngram or hot_words, or leave it.")
+        if not self.rescorer and self.rescoring != RescoringConfig():
+            raise ConfigError("rescoring", "there is nothing that rescores.", "Give rescorer, or leave it out.")
+
+
+DecodingConfig = GreedyConfig | SearchConfig
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Everything between the scores of a recogniser and its answers."""
+
+    spelling: Spelling
+    config: DecodingConfig = field(default_factory=GreedyConfig)
+    guide: Guide | None = None
+    judge: Judge | None = None
+
+    def __call__(self, log_probs: np.ndarray, lengths: Lengths, num_best: int = 1) -> list[list[Hypothesis]]:
+        """From log-probabilities (B, T, V): up to `num_best` answers for each utterance, best first, at least one."""
+        if isinstance(self.config, GreedyConfig):
+            self.require_answers(num_best)
+            return [[one] for one in decode_greedily(log_probs, lengths, self.spelling)]
+        wanted = max(num_best, self.config.num_rescored if self.judge else 1)
+        answers = decode_by_search(log_probs, lengths, self.spelling, self.config.beam, self.guide, wanted)
+        if self.judge:
+            answers = rescore(answers, self.judge, self.config.rescoring)
+        return [some[:num_best] for some in answers]
+
+    def require_answers(self, num_best: int) -> None:
+        """Refuses to be asked for more answers than there can be."""
+        if num_best > 1 and isinstance(self.config, GreedyConfig):
+            raise UsageError("num_best", "one answer is all that a greedy search has.", "Search with a beam.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kept:
+    decoding: GreedyConfig | SearchConfig = field(default_factory=GreedyConfig)
+
+
+def decoding_of(values: Mapping[str, Any], where: str) -> DecodingConfig:
+    """What a bundle says of its decoding."""
+    return configs.from_dict(_Kept, {"decoding": dict(values)} if values else {}, where).decoding
+
+
+def decoding_values(config: DecodingConfig) -> dict[str, Any]:
+    """The same as plain values."""
+    return configs.to_dict(config)
+
+
+def in_words(config: DecodingConfig) -> str:
+    """A decoding in a line."""
+    if isinstance(config, GreedyConfig):
+        return "the best symbol of each frame"
+    parts = [f"a search with {config.beam.width:,} prefixes"]
+    if config.ngram:
+        parts.append(f"n-grams at {config.guide.ngram_weight:g}, {config.guide.word_bonus:+g} for each word")
+    if config.hot_words:
+        parts.append(f"{len(config.hot_words):,} hot words")
+    if config.rescorer:
+        parts.append(f"{config.num_rescored:,} answers read again by a language model at {config.rescoring.weight:g}")
+    return ", ".join(parts)

@@ -1,0 +1,48 @@
+"""Which decoding is asked for: the bundle's own, greedy, or a search with other settings than the bundle's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sonant.base import config as configs
+from sonant.base.conversion import convert
+from sonant.base.document import Document
+from sonant.base.errors import UsageError
+from sonant.base.overrides import Given, with_overrides
+from sonant.checkpoints.bundle import Bundle
+from sonant.decoding.decoder import DecodingConfig, GreedyConfig, SearchConfig
+from sonant.inference.decoding import saved_decoding
+from sonant.recipes.catalogue import absolute
+
+_HOT = 4.0  # nats that a hot word is worth
+_PLACES = {"ngram", "rescorer"}  # keys whose values are files
+
+
+def asked_decoding(bundle: Bundle, settings: Sequence[str | Given] = (), *, is_greedy: bool = False) -> DecodingConfig:
+    """The bundle's, with the settings of a search on top; places that are given are those of the caller."""
+    if is_greedy:
+        if settings:
+            first = settings[0]
+            option = first.option if isinstance(first, Given) else f"--set {first}"
+            raise UsageError("--greedy", f"it searches nothing, and {option} is about a search.", "Leave one out.")
+        return GreedyConfig()
+    kept = saved_decoding(bundle)
+    if not settings:
+        return kept
+    base = kept if isinstance(kept, SearchConfig) else SearchConfig()
+    document = Document(configs.to_dict(base), bundle.path("bundle.json"))
+    return convert(SearchConfig, with_overrides(document, [_placed(one) for one in settings]))
+
+
+def hot(words: Sequence[str]) -> dict[str, float]:
+    """Words that are expected, and what each is worth."""
+    return dict.fromkeys(words, _HOT)
+
+
+def _placed(setting: str | Given) -> str | Given:
+    """A file that is named is one of this folder, not of the bundle."""
+    if isinstance(setting, Given):
+        is_place = setting.key in _PLACES and setting.value
+        return Given(setting.key, absolute(setting.value), setting.option) if is_place else setting
+    key, has_value, value = setting.partition("=")
+    return f"{key}={absolute(value.strip())}" if has_value and key.strip() in _PLACES and value.strip() else setting
