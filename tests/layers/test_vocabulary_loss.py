@@ -29,17 +29,18 @@ def drawn(tokens: int, width: int, symbols: int, *, bias: bool, seed: int = 0) -
     bias=st.booleans(),
     stretch=st.sampled_from([1, 3000]),
     scale=st.floats(0.01, 10),
+    smoothing=st.sampled_from([0.0, 0.1, 0.7]),
 )
-def test_loss_and_gradients_are_those_of_cross_entropy(tokens, symbols, bias, stretch, scale):
+def test_loss_and_gradients_are_those_of_cross_entropy(tokens, symbols, bias, stretch, scale, smoothing):
     hidden, weight, shift, targets = drawn(tokens, 6, symbols, bias=bias)
     leaves = [leaf for leaf in (hidden, weight, shift) if leaf is not None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_STRETCH_LOGITS", stretch)
-        total, num_correct = vocabulary_loss(hidden, weight, shift, targets)
+        total, num_correct = vocabulary_loss(hidden, weight, shift, targets, smoothing)
         found = torch.autograd.grad(total * scale, leaves)
     logits = F.linear(hidden, weight, shift)
-    expected = F.cross_entropy(logits, targets, ignore_index=IGNORED, reduction="sum")
-    torch.testing.assert_close(total, expected, rtol=1e-5, atol=1e-5)
+    expected = F.cross_entropy(logits, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+    torch.testing.assert_close(total, expected, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(found, torch.autograd.grad(expected * scale, leaves), rtol=1e-4, atol=1e-4)
     assert num_correct == (logits.argmax(1) == targets).sum()
 

@@ -20,7 +20,8 @@ from sonant.batches.masking import MaskingConfig
 from sonant.layers.conformer import ConformerLayerConfig
 from sonant.models.conformer import Conformer, ConformerConfig
 from sonant.models.ctc import EncoderConfig, new_model
-from sonant.objectives.ctc import Ctc, CtcConfig, HidingConfig
+from sonant.objectives.ctc import Ctc, CtcConfig
+from sonant.objectives.hiding import HidingConfig, drawn_hidden
 
 VOCABULARY, BLANK = 12, 0
 HIDING = HidingConfig(frames=MaskingConfig(probability=0.3, span=5), bands=MaskingConfig(probability=0.2, span=4))
@@ -145,15 +146,14 @@ def test_what_is_hidden_depends_on_seed_pass_and_utterance_alone(model):
     model.train()
     whole = utterances()
     heard = model.hear(whole.waveforms, whole.lengths)
-    ctc = objective(model, hiding=HIDING)
-    together = ctc._hidden(model, whole, heard, 1)
+    together = drawn_hidden(model, HIDING, whole, heard, seed=0)
     part = whole.select([5, 2])
-    alone = ctc._hidden(model, part, model.hear(part.waveforms, part.lengths), 1)
+    alone = drawn_hidden(model, HIDING, part, model.hear(part.waveforms, part.lengths), seed=0)
     width = alone.frames.shape[1]
     assert torch.equal(together.frames[[5, 2], :width], alone.frames)
     assert torch.equal(together.bands[[5, 2]], alone.bands)
     assert not (together.frames & ~heard.lengths.mask(heard.frames.shape[1])).any()
-    other = Ctc(ctc.config, model.num_frames, BLANK, seed=4)._hidden(model, whole, heard, 1)
+    other = drawn_hidden(model, HIDING, whole, heard, seed=4)
     assert not torch.equal(together.frames, other.frames)
 
 

@@ -53,8 +53,9 @@ def recognition_rows(
         losses = torch.stack(objective.losses_of(log_probs, scores.lengths, moved), dim=1).tolist()
         lengths = Lengths(scores.lengths.values.cpu().numpy())
         answers = decode(log_probs.cpu().numpy(), lengths, spelling)
+        normalized = spelling.tokenizer.normalizer
         rows += [
-            _row(batch, row, answer, loss, spelling)
+            recognition_row(batch, row, normalized(batch.texts[row] or ""), answer.text, loss)
             for row, (answer, loss) in enumerate(zip(answers, losses, strict=True))
         ]
     model.train(was_training)
@@ -70,9 +71,9 @@ def recognition_figures(rows: Sequence[Row]) -> dict[str, float]:
     return figures
 
 
-def _row(batch: SpeechBatch, row: int, answer: Hypothesis, loss: Sequence[float], spelling: Spelling) -> Row:
-    reference = spelling.tokenizer.normalizer(batch.texts[row] or "")
-    words, characters = word_edits(reference, answer.text), character_edits(reference, answer.text)
+def recognition_row(batch: SpeechBatch, row: int, reference: str, hypothesis: str, loss: Sequence[float]) -> Row:
+    """Both texts as they are compared; the loss comes with its count."""
+    words, characters = word_edits(reference, hypothesis), character_edits(reference, hypothesis)
     of_words = {"wer": words.errors, "substitutions": words.substitutions}
     of_words |= {"deletions": words.deletions, "insertions": words.insertions}
     counts = dict.fromkeys(of_words, float(words.num_reference)) | {"cer": float(characters.num_reference)}
@@ -82,7 +83,7 @@ def _row(batch: SpeechBatch, row: int, answer: Hypothesis, loss: Sequence[float]
         group=batch.speakers[row],
         seconds=float(batch.lengths.values[row]) / batch.sample_rate,
         reference=reference,
-        hypothesis=answer.text,
+        hypothesis=hypothesis,
         totals={name: (totals | {"loss": loss[0]})[name] for name in MEASURES},
         counts={name: (counts | {"loss": loss[1]})[name] for name in MEASURES},
     )

@@ -21,16 +21,21 @@ IGNORED = -100  # a target that is none
 _STRETCH_LOGITS = 1 << 24  # 64 MB in float32: so large that the gradient of the head is seldom added up
 
 
-def vocabulary_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+def vocabulary_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float = 0.0
+) -> tuple[Tensor, Tensor]:
     """The sum of -log p(target), a float32 scalar, and how many targets had the highest logit.
 
-    hidden (N, D), head (V, D) with bias (V,) or None, targets (N,), of which IGNORED ones do not count.
+    hidden (N, D), head (V, D) with bias (V,) or None, targets (N,), of which IGNORED ones do not count. With smoothing
+    the mean of -log p over all symbols has that share of the loss (Szegedy et al. 2016), where gradients are made.
     """
     kept = (targets != IGNORED).nonzero().squeeze(1)
     if len(kept) < len(targets):
         hidden, targets = hidden.index_select(0, kept), targets.index_select(0, kept)
     if torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad):
-        made: tuple[Tensor, Tensor] = _VocabularyLoss.apply(hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
+        made: tuple[Tensor, Tensor] = _VocabularyLoss.apply(  # type: ignore[no-untyped-call]
+            hidden, weight, bias, targets, smoothing
+        )
         return made
     log_probs, is_correct = target_log_probs(hidden, weight, bias, targets)
     return -log_probs.sum(), is_correct.sum()
@@ -52,20 +57,25 @@ class _VocabularyLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        needs_hidden, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        needs_hidden, needs_weight, needs_bias, *_ = ctx.needs_input_grad
         head = _Head(hidden, weight, bias)
         total, num_correct = hidden.new_zeros((), dtype=torch.float32), targets.new_zeros(())
         of_hidden = torch.empty_like(hidden) if needs_hidden else None
         of_weight: Tensor | None = None
         of_bias = torch.zeros_like(bias, dtype=torch.float32) if bias is not None and needs_bias else None
         for rows in head.stretches():
-            log_probs, is_correct, probabilities = _scored(head.logits(rows), targets[rows])
-            total -= log_probs.sum()
+            logits = head.logits(rows)
+            log_probs, is_correct, probabilities = _scored(logits, targets[rows])
+            total -= (1 - smoothing) * log_probs.sum()
             num_correct += is_correct.sum()
             # p - [is target]: what the loss wants of the logits.
-            probabilities.scatter_add_(1, targets[rows, None], probabilities.new_full((len(log_probs), 1), -1.0))
+            share = probabilities.new_full((len(log_probs), 1), smoothing - 1.0)
+            probabilities.scatter_add_(1, targets[rows, None], share)
+            if smoothing:
+                total -= smoothing * _mean_log_prob(logits, log_probs, targets[rows]).sum()
+                probabilities -= smoothing / logits.shape[1]
             if of_bias is not None:
                 of_bias += probabilities.sum(0)
             wanted = probabilities.to(head.kind)  # (C, V)
@@ -90,6 +100,7 @@ class _VocabularyLoss(torch.autograd.Function):
             None if of_hidden is None else of_hidden.mul_(scale.to(of_hidden.dtype)),
             None if of_weight is None else of_weight.mul_(scale).to(of_weights),
             None if of_bias is None else of_bias.mul_(scale).to(of_biases),
+            None,
             None,
         )
 
@@ -124,6 +135,12 @@ def _scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     # p of the likeliest is never too small for its logarithm, unlike that of the target.
     log_probs = (target - highest).float() + probabilities.amax(dim=1, keepdim=True).log()
     return log_probs.squeeze(1), _is_first(logits, targets, (target == highest).squeeze(1)), probabilities
+
+
+def _mean_log_prob(logits: Tensor, log_probs: Tensor, targets: Tensor) -> Tensor:
+    """(C,) over all symbols: mean(logit) - log Σ exp(logit), the latter from what the target has."""
+    target = logits.gather(1, targets[:, None]).squeeze(1).float()
+    return logits.mean(dim=1, dtype=torch.float32) - (target - log_probs)
 
 
 def _is_first(logits: Tensor, targets: Tensor, is_highest: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ Reference: Graves et al. (2006). By option with consistency (CR-CTC, Yao et al.,
 CTC for improved speech recognition", 2024): each utterance is seen twice with other parts hidden, and both views are
 drawn to each other, frame by frame.
 
-Shapes: B utterances, T frames of the scores, V symbols, L tokens, S frames as heard.
+Shapes: B utterances, T frames of the scores, V symbols, L tokens.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,23 +20,10 @@ from torch import Tensor, nn
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
-from sonant.base.randomness import generator_for
 from sonant.batches.batch import SpeechBatch
-from sonant.batches.heard import HeardBatch
-from sonant.batches.masking import MaskingConfig, hidden_frames
 from sonant.models.recognizer import Heard, Hidden, Scores
+from sonant.objectives.hiding import HidingConfig, drawn_hidden, known_before, let_learn
 from sonant.objectives.loss import Loss, Mean, Part, Watch
-
-
-@dataclass(frozen=True, kw_only=True)
-class HidingConfig:
-    """SpecAugment: spans of frames as they are heard, and of bands; drawn for each utterance and pass."""
-
-    frames: MaskingConfig | None = None
-    bands: MaskingConfig | None = None
-
-    def __bool__(self) -> bool:
-        return self.frames is not None or self.bands is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +63,16 @@ class Ctc:
         return {"tokens": float(((lengths + 1) * is_possible).sum())}
 
     def __call__(self, model: nn.Module, batch: SpeechBatch, step: int) -> Loss:
-        if model.training and self.begins:
-            self._free(model, step)
+        if model.training:
+            let_learn(model, self.begins, step)
         num_views = 2 if model.training and self.config.consistency else 1
 
         def between(heard: Heard) -> tuple[Heard, Hidden | None]:
-            return _repeated(heard, num_views), self._hidden(model, batch, heard, num_views)
+            is_hiding = self.config.hiding and model.training
+            hidden = drawn_hidden(model, self.config.hiding, batch, heard, self.seed, num_views) if is_hiding else None
+            return _repeated(heard, num_views), hidden
 
-        known = None
-        if isinstance(batch, HeardBatch):
-            known = Heard(batch.heard, batch.heard_lengths, Lengths(self.num_frames(batch.lengths.values)))
+        known = known_before(batch, self.num_frames)
         scores: Scores = model(batch.waveforms, batch.lengths, between, known)
         with torch.autocast(batch.waveforms.device.type, enabled=False):
             return self._loss(scores, batch, num_views)
@@ -143,38 +129,6 @@ class Ctc:
         lengths: Tensor = batch.token_lengths.values
         needed = (lengths + repeats).clamp(min=1)
         return self.num_frames(batch.lengths.values) >= needed, lengths
-
-    def _hidden(self, model: Any, batch: SpeechBatch, heard: Heard, num_views: int) -> Hidden | None:
-        """What is drawn for each view and utterance; nothing where nobody learns."""
-        if not (self.config.hiding and model.training):
-            return None
-        drawn = [self._drawn(model, batch, heard, view) for view in range(num_views)]
-        device = heard.frames.device
-
-        def joined(rows: list[np.ndarray | None]) -> Tensor | None:
-            return None if rows[0] is None else torch.from_numpy(np.concatenate(rows)).to(device)  # type: ignore[arg-type]
-
-        return Hidden(joined([frames for frames, _ in drawn]), joined([bands for _, bands in drawn]))
-
-    def _drawn(
-        self, model: Any, batch: SpeechBatch, heard: Heard, view: int
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        hiding, lengths = self.config.hiding, heard.lengths.values.tolist()
-        frames = np.zeros(heard.frames.shape[:2], bool) if hiding.frames else None
-        bands = np.zeros((len(batch), model.hidden_width), bool) if hiding.bands else None
-        for row, (id, number) in enumerate(zip(batch.ids, batch.passes, strict=True)):
-            if frames is not None and hiding.frames:
-                draw = generator_for(self.seed, number, id, f"frames {view}")
-                frames[row, : lengths[row]] = hidden_frames(lengths[row], hiding.frames, draw)
-            if bands is not None and hiding.bands:
-                draw = generator_for(self.seed, number, id, f"bands {view}")
-                bands[row] = hidden_frames(bands.shape[1], hiding.bands, draw)
-        return frames, bands
-
-    def _free(self, model: nn.Module, step: int) -> None:
-        """Lets parameters learn whose time has come; until then they have no gradients, and stay as they are."""
-        for name, begin in self.begins.items():
-            model.get_parameter(name).requires_grad_(step >= begin)
 
 
 def _repeated(heard: Heard, count: int) -> Heard:
