@@ -9,6 +9,7 @@ from typing import Any
 
 from sonant.decoding.hypotheses import Hypothesis
 
+_OPTIONAL = ("alternatives", "tokens", "lines", "skipped", "score")
 _CAPTION_SECONDS, _CAPTION_LETTERS, _PAUSE_SECONDS = 6.0, 84, 1.0
 
 
@@ -37,6 +38,10 @@ class Transcript:
     confidence: float
     words: tuple[Word, ...]
     alternatives: tuple[Alternative, ...] = ()  # the best first, the text itself among them
+    tokens: tuple[Word, ...] = ()  # of an alignment: the symbols of the model
+    lines: tuple[Word, ...] = ()  # of an alignment: those of its text, where there are several
+    skipped: tuple[str, ...] = ()  # words of a given text without a letter that the model could write
+    score: float | None = None  # of a given text: nats a token by which it is less likely than the best path, below 0
 
     @classmethod
     def of(cls, audio: str, seconds: float, answers: Sequence[Hypothesis], frame_seconds: float) -> Transcript:
@@ -52,9 +57,8 @@ class Transcript:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, times to the millisecond."""
         values = asdict(self)
-        if not self.alternatives:
-            del values["alternatives"]
-        rounded: dict[str, Any] = _rounded(values)
+        told = {name: value for name, value in values.items() if name not in _OPTIONAL or value not in ((), None)}
+        rounded: dict[str, Any] = _rounded(told)
         return rounded
 
 
@@ -66,10 +70,14 @@ class Caption:
 
 
 def captions(transcript: Transcript) -> list[Caption]:
-    """Words in lines that can be read while they are said: a new one after a pause, six seconds or 84 letters."""
+    """Words in lines that can be read while they are said: a new one after a pause, six seconds or 84 letters.
+
+    Where the text was given in lines, each of them begins one.
+    """
     found: list[list[Word]] = []
+    begun = {line.start for line in transcript.lines}
     for word in transcript.words:
-        if not found or _is_full(found[-1], word):
+        if not found or word.start in begun or _is_full(found[-1], word):
             found.append([])
         found[-1].append(word)
     return [Caption(words[0].start, words[-1].end, " ".join(word.text for word in words)) for words in found]
@@ -100,11 +108,51 @@ def as_vtt(transcript: Transcript) -> str:
 
 def as_ctm(transcript: Transcript) -> str:
     """NIST's time-marked words: recording, channel, start, duration, word, confidence."""
-    name = transcript.audio.rsplit("/", 1)[-1].replace(" ", "_")
+    name = _joined(transcript.audio.rsplit("/", 1)[-1])
     return "".join(
-        f"{name} 1 {word.start:.3f} {word.end - word.start:.3f} {word.text} {word.confidence:.3f}\n"
+        f"{name} 1 {word.start:.3f} {word.end - word.start:.3f} {_joined(word.text)} {word.confidence:.3f}\n"
         for word in transcript.words
     )
+
+
+def as_textgrid(transcript: Transcript) -> str:
+    """Praat's long text form: a tier of words, and where they are known of tokens and lines; pauses are empty."""
+    tiers = {"lines": transcript.lines, "words": transcript.words, "tokens": transcript.tokens}
+    told = {name: _intervals(spoken, transcript.seconds) for name, spoken in tiers.items() if spoken or name == "words"}
+    end = f"{transcript.seconds:.6f}"
+    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
+    lines += ["tiers? <exists>", f"size = {len(told)}", "item []:"]
+    for number, (name, intervals) in enumerate(told.items(), start=1):
+        lines += [f"    item [{number}]:", '        class = "IntervalTier"', f'        name = "{name}"']
+        lines += ["        xmin = 0", f"        xmax = {end}", f"        intervals: size = {len(intervals)}"]
+        for place, (start, behind, text) in enumerate(intervals, start=1):
+            quoted = text.replace('"', '""')
+            lines += [
+                f"        intervals [{place}]:",
+                f"            xmin = {start:.6f}",
+                f"            xmax = {behind:.6f}",
+            ]
+            lines.append(f'            text = "{quoted}"')
+    return "\n".join(lines) + "\n"
+
+
+def _intervals(spoken: Sequence[Word], seconds: float) -> list[tuple[float, float, str]]:
+    """They cover the recording without a gap, as Praat wants it."""
+    found, behind = [], 0.0
+    for one in spoken:
+        if one.start > behind:
+            found.append((behind, one.start, ""))
+        if one.end > one.start:
+            found.append((one.start, one.end, one.text))
+        behind = one.end
+    if behind < seconds or not found:
+        found.append((behind, seconds, ""))
+    return found
+
+
+def _joined(text: str) -> str:
+    """White space would begin another column."""
+    return "_".join(text.split())
 
 
 FORMATS: Mapping[str, Callable[[Transcript], str]] = {
@@ -113,6 +161,7 @@ FORMATS: Mapping[str, Callable[[Transcript], str]] = {
     "srt": as_srt,
     "vtt": as_vtt,
     "ctm": as_ctm,
+    "TextGrid": as_textgrid,
 }
 
 
