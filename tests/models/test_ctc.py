@@ -18,7 +18,7 @@ from sonant.layers.conformer import ConformerLayerConfig
 from sonant.models.causal_lora import LoraConfig
 from sonant.models.conformer import Conformer, ConformerConfig
 from sonant.models.ctc import FAMILIES, EncoderConfig, build, description, new_model
-from sonant.models.recognizer import Hidden
+from sonant.models.recognizer import Heard, Hidden
 
 VOCABULARY = 20
 COMMON = {
@@ -197,6 +197,47 @@ def test_what_is_hidden_changes_the_scores_of_its_utterance_alone(family):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize(("family", "others"), VARIANTS)
+@pytest.mark.parametrize("num_layers", [0, 1, 2])
+def test_what_layers_made_of_each_utterance_alone_is_gone_on_from_in_a_batch(family, others, num_layers):
+    model, rows = made(family, **others), waveforms()
+    check_going_on(model, rows, num_layers)
+
+
+@torch.no_grad()
+def check_going_on(model: nn.Module, rows: list[Tensor], num_layers: int) -> None:
+    parts = [model.deeper(model.hear(*batch_of([row])), num_layers) for row in rows]
+    assert [part.lengths.longest for part in parts] == [model.num_inside(len(row)) for row in rows]
+    frames = [part.frames[0, : part.lengths.longest] for part in parts]
+    lengths = Lengths(torch.tensor([len(part) for part in frames]))
+    scored = Lengths(torch.tensor([model.num_frames(len(row)) for row in rows]))
+    heard = Heard(nn.utils.rnn.pad_sequence(frames, batch_first=True), lengths, scored, num_layers)
+    found, expected = model.score(heard), model(*batch_of(rows))
+    assert torch.equal(found.lengths.values, expected.lengths.values)
+    is_real = scored.mask(found.logits.shape[1])
+    torch.testing.assert_close(found.logits[is_real], expected.logits[is_real], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("num_layers", [0, 1, 2])
+def test_parameters_behind_some_layers_are_those_that_these_do_not_need(family, num_layers):
+    check_behind(made(family), num_layers)
+
+
+def check_behind(model: nn.Module, num_layers: int) -> None:
+    """By gradients; the positions of a Conformer of Hugging Face, and vectors for hidden frames, lead nowhere."""
+    model.zero_grad()
+    deeper = model.deeper(model.hear(*batch_of(waveforms())), num_layers)
+    deeper.frames.square().sum().backward()
+    names = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    needed = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
+    behind = {name for name in names if name.startswith(model.behind(num_layers))}
+    assert not needed & behind
+    left = names - needed - behind
+    assert all("pos_conv_embed" in name or "rel_attn_embed" in name for name in left)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_is_built_again_from_its_description_and_weights(family):
     model = made(family)
@@ -283,6 +324,14 @@ def test_a_small_conformer_scores_each_utterance_in_a_batch_as_alone():
         alone = model(*batch_of([waveform]))
         assert alone.logits.shape[1] == num_frames
         torch.testing.assert_close(scores.logits[row, :num_frames], alone.logits[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_layers", [0, 1, 2])
+def test_a_small_conformer_goes_on_from_its_layers_as_well(num_layers):
+    torch.manual_seed(0)
+    model = Conformer(SMALL, VOCABULARY).eval()
+    check_going_on(model, waveforms(), num_layers)
+    check_behind(model, num_layers)
 
 
 def test_recomputing_layers_changes_no_gradient():

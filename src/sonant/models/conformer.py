@@ -71,12 +71,27 @@ class Conformer(nn.Module):
     def hidden_width(self) -> int:
         return self.config.front_end.width
 
+    @property
+    def num_layers(self) -> int:
+        return self.config.num_layers
+
+    @property
+    def drawn(self) -> str:
+        return "layer.dropout" if self.config.layer.dropout else ""
+
+    def behind(self, num_layers: int) -> tuple[str, ...]:
+        return "head.", *(f"layers.{number}." for number in range(num_layers, self.num_layers))
+
     def num_heard(self, num_samples: Count) -> Count:
         num_frames: Count = self.front_end.num_frames(num_samples)
         return num_frames
 
     def num_frames(self, num_samples: Count) -> Count:
         num_frames: Count = frames_after(self.num_heard(num_samples), _KERNELS, _STRIDES)
+        return num_frames
+
+    def num_inside(self, num_samples: Count) -> Count:
+        num_frames: Count = self.num_frames(num_samples)
         return num_frames
 
     def gradient_checkpointing_enable(self) -> None:
@@ -86,29 +101,39 @@ class Conformer(nn.Module):
         features, after = self.front_end(waveforms, lengths)
         return Heard(self.cmvn(features, after), after)
 
-    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
-        """Maps (B, S, M) to scores (B, T, V)."""
-        lengths = heard.lengths.after(_KERNELS, _STRIDES)
-        x = self._fewer(_hiding(heard.frames, hidden))  # (B, T, D)
+    def deeper(self, heard: Heard, num_layers: int, hidden: Hidden | None = None) -> Heard:
+        """Maps (B, S, M) to (B, T, D)."""
+        inside = self._inside(heard, hidden) if heard.num_layers is None else heard
+        x, lengths = inside.frames, inside.lengths
         is_real: Tensor | None = lengths.mask(x.shape[1])
         assert is_real is not None
-        x = x.masked_fill(~is_real[:, :, None], 0)
-        x = self.dropout(x + self.positions(x))
         seen: Tensor | None = may_see(is_real)
         if x.device.type == "cpu" and not torch.compiler.is_compiling() and bool(is_real.all()):
             is_real = seen = None
-        for layer in self.layers if x.shape[1] else ():
+        for layer in self.layers[inside.num_layers or 0 : num_layers] if x.shape[1] else ():
             if self.is_checkpointed and torch.is_grad_enabled():
                 x = checkpoint(layer, x, seen, is_real, use_reentrant=False)
             else:
                 x = layer(x, seen, is_real)
-        return Scores(self.head(self.final_dropout(x)), lengths)
+        return Heard(x, lengths, lengths, num_layers)
+
+    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
+        """Maps (B, S, M) to scores (B, T, V)."""
+        deepest = self.deeper(heard, self.num_layers, hidden)
+        return Scores(self.head(self.final_dropout(deepest.frames)), deepest.lengths)
 
     def forward(
         self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
     ) -> Scores:
         """Maps (B, N)."""
         return scored(self, waveforms, lengths, between, heard)
+
+    def _inside(self, heard: Heard, hidden: Hidden | None) -> Heard:
+        """Before the first layer."""
+        lengths = heard.lengths.after(_KERNELS, _STRIDES)
+        x = self._fewer(_hiding(heard.frames, hidden))  # (B, T, D)
+        x = x.masked_fill(~lengths.mask(x.shape[1])[:, :, None], 0)
+        return Heard(self.dropout(x + self.positions(x)), lengths, lengths, 0)
 
     def _fewer(self, features: Tensor) -> Tensor:
         """Maps (B, S, M) to (B, T, D)."""

@@ -19,18 +19,36 @@ from sonant.audio.features.front_end import FrontEnd, build_front_end
 from sonant.audio.features.log_mel import WHISPER
 from sonant.base.errors import SonantError
 from sonant.base.lengths import Count, Lengths, frames_after
+from sonant.models.encoder_layers import drawn
 from sonant.models.recognizer import Heard, Hidden
 
 FAMILIES = ("moonshine", "whisper")
 _LEAST_VARIANCE = 1e-5
 
 
-class MoonshineHearing:
-    """Mixed into a module that has an encoder."""
+class _Layers:
+    """What both have in common."""
 
     encoder: Any
     hidden_width: int
     sample_rate = 16000
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.encoder.layers)
+
+    @property
+    def drawn(self) -> str:
+        return drawn(self.encoder.config)
+
+    def behind(self, num_layers: int) -> tuple[str, ...]:
+        layers = (f"encoder.layers.{number}." for number in range(num_layers, self.num_layers))
+        return "lm_head.", "encoder.layer_norm.", *layers
+
+
+class MoonshineHearing(_Layers):
+    """Mixed into a module that has an encoder."""
+
     kernels, strides = (127, 7, 3), (64, 3, 2)
     samples_per_frame = 64 * 3 * 2
 
@@ -39,6 +57,10 @@ class MoonshineHearing:
         return num_frames
 
     def num_frames(self, num_samples: Count) -> Count:
+        num_frames: Count = self.num_heard(num_samples)
+        return num_frames
+
+    def num_inside(self, num_samples: Count) -> Count:
         num_frames: Count = self.num_heard(num_samples)
         return num_frames
 
@@ -52,22 +74,25 @@ class MoonshineHearing:
         x = F.gelu(self.encoder.conv3(x)).transpose(1, 2)  # (B, S, D)
         return Heard(x.masked_fill(~after.mask(x.shape[1])[:, :, None], 0), after)
 
-    def encode(self, heard: Heard, hidden: Hidden | None = None) -> Tensor:
-        """What the layers make of (B, S, D)."""
+    def deeper(self, heard: Heard, num_layers: int, hidden: Hidden | None = None) -> Heard:
         x = _hiding(heard.frames, hidden)
         if not x.shape[0] or not x.shape[1]:
-            return x
+            return replace(heard, frames=x, num_layers=num_layers)
         is_real = heard.lengths.mask(x.shape[1])
         is_whole = x.device.type == "cpu" and bool(is_real.all())
         # An utterance of no frame sees its padding, and no NaN.
         seen = Lengths(heard.lengths.values.clamp(min=1)).mask(x.shape[1])[:, None, None, :]
         places = torch.arange(x.shape[1], device=x.device)[None]
         turned = self.encoder.rotary_emb(x, position_ids=places)
-        for layer in self.encoder.layers:
+        for layer in self.encoder.layers[heard.num_layers or 0 : num_layers]:
             x = layer(
                 x, attention_mask=None if is_whole else seen, position_ids=places, position_embeddings=turned
             )  # (B, S, D)
-        encoded: Tensor = self.encoder.layer_norm(x)
+        return replace(heard, frames=x, num_layers=num_layers)
+
+    def encode(self, heard: Heard, hidden: Hidden | None = None) -> Tensor:
+        """What the layers make of (B, S, D)."""
+        encoded: Tensor = self.encoder.layer_norm(self.deeper(heard, self.num_layers, hidden).frames)
         return encoded
 
     def _normed(self, x: Tensor, lengths: Lengths) -> Tensor:
@@ -83,13 +108,10 @@ class MoonshineHearing:
         return scaled
 
 
-class WhisperHearing:
+class WhisperHearing(_Layers):
     """Mixed into a module that has an encoder, and a front end for it."""
 
-    encoder: Any
     front_end: FrontEnd
-    hidden_width: int
-    sample_rate = 16000
 
     @property
     def most_frames(self) -> int:
@@ -108,6 +130,10 @@ class WhisperHearing:
         num_frames: Count = (num_samples // self.front_end.samples_per_frame + 1) // 2
         return num_frames
 
+    def num_inside(self, num_samples: Count) -> Count:
+        num_frames: Count = self.num_heard(num_samples)
+        return num_frames
+
     def hear(self, waveforms: Tensor, lengths: Lengths) -> Heard:
         scored = Lengths(self.num_frames(lengths.values))
         heard = Lengths(self.num_heard(lengths.values))
@@ -122,16 +148,19 @@ class WhisperHearing:
         x = F.gelu(self.encoder.conv1(features[:, : 2 * self.most_frames].transpose(1, 2)))
         return Heard(F.gelu(self.encoder.conv2(x)).transpose(1, 2), heard, scored)
 
+    def deeper(self, heard: Heard, num_layers: int, hidden: Hidden | None = None) -> Heard:
+        x, rate = _hiding(heard.frames, hidden), self.encoder.layerdrop
+        if heard.num_layers is None and len(x):
+            x = x + self.encoder.embed_positions.weight  # (B, S, D)
+            x = F.dropout(x, self.encoder.dropout, self.encoder.training)
+        for layer in self.encoder.layers[heard.num_layers or 0 : num_layers] if len(x) else ():
+            if not (self.encoder.training and rate and torch.rand([]) < rate):
+                x = layer(x, None)
+        return replace(heard, frames=x, num_layers=num_layers)
+
     def encode(self, heard: Heard, hidden: Hidden | None = None) -> Tensor:
         """What the layers make of (B, S, D)."""
-        x = _hiding(heard.frames, hidden)
-        if not len(x):
-            return x
-        x = x + self.encoder.embed_positions.weight  # (B, S, D)
-        x = F.dropout(x, self.encoder.dropout, self.encoder.training)
-        for layer in self.encoder.layers:
-            x = layer(x, None)
-        encoded: Tensor = self.encoder.layer_norm(x)
+        encoded: Tensor = self.encoder.layer_norm(self.deeper(heard, self.num_layers, hidden).frames)
         return encoded
 
 

@@ -16,11 +16,13 @@ from sonant.base.lengths import Count, Lengths
 
 @dataclass(frozen=True)
 class Heard:
-    """What the front end makes of waveforms: depends on nothing that is drawn, so a frozen one need run only once."""
+    """What the front end makes of waveforms, or it and the first layers: all of it that is frozen, and that nothing is
+    drawn in, need run only once."""
 
     frames: Tensor  # (B, S, E), zero on padding
     lengths: Lengths
     scored: Lengths | None = None  # frames that have scores of worth; None: all that are heard
+    num_layers: int | None = None  # that it has gone through; None: the front end alone
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,20 @@ class Recognizer(Protocol):
         """The bands that can be hidden."""
         ...
 
+    @property
+    def num_layers(self) -> int:
+        """Those of the encoder, each of which gives as many frames as it is given."""
+        ...
+
+    @property
+    def drawn(self) -> str:
+        """What is drawn anew at each pass through the layers while they learn; empty: nothing."""
+        ...
+
+    def behind(self, num_layers: int) -> tuple[str, ...]:
+        """How names begin of parameters without influence on what the first layers give."""
+        ...
+
     def num_frames(self, num_samples: Count) -> Count:
         """The frames of the scores of so many samples: a number, an array or a tensor of them."""
         ...
@@ -72,11 +88,21 @@ class Recognizer(Protocol):
         """The same for what is heard."""
         ...
 
+    def num_inside(self, num_samples: Count) -> Count:
+        """The same for what a layer gives."""
+        ...
+
     def hear(self, waveforms: Tensor, lengths: Lengths) -> Heard:
         """Maps (B, N) samples in [-1, 1]."""
         ...
 
-    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores: ...
+    def deeper(self, heard: Heard, num_layers: int, hidden: Hidden | None = None) -> Heard:
+        """Goes on from what was heard through the layers before this one."""
+        ...
+
+    def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
+        """Goes on from what was heard, however deep."""
+        ...
 
     def gradient_checkpointing_enable(self) -> None:
         """Trades time for memory from now on."""

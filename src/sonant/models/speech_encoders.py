@@ -3,13 +3,14 @@
 The network is Hugging Face's own class for CTC; it learns to hear and to score in two steps, so that what a frozen
 front end heard can be kept.
 
-Shapes: B utterances, N samples, S frames as heard, E their width, T frames of the scores, D width, V symbols.
+Shapes: B utterances, N samples, S frames as heard, E their width, U frames that layers see, T frames of the scores,
+D width, V symbols.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +21,9 @@ from sonant.audio.features.utterance import normalized
 from sonant.base.errors import ConfigError
 from sonant.base.lengths import Count, Lengths
 from sonant.layers.waveform_convolutions import ConvolutionsConfig
+from sonant.models.encoder_layers import drawn, entering, leaving, norms_behind, num_inside, through
 from sonant.models.recognizer import Between, Heard, Hidden, Scores, scored
-from sonant.models.speech_parts import BorrowedConvolutions, tell_real, with_own_parts
+from sonant.models.speech_parts import BorrowedConvolutions, with_own_parts
 
 WAVEFORM_FAMILIES = (
     "wav2vec2",
@@ -44,6 +46,7 @@ class SpeechEncoder:
 
     config: Any
     base_model: Any
+    base_model_prefix: str
     dropout: nn.Module
     lm_head: nn.Module
     convolutions: BorrowedConvolutions | None
@@ -63,6 +66,20 @@ class SpeechEncoder:
     def hidden_width(self) -> int:
         return int(self.config.hidden_size)
 
+    @property
+    def num_layers(self) -> int:
+        return len(self.base_model.encoder.layers)
+
+    @property
+    def drawn(self) -> str:
+        return drawn(self.config)
+
+    def behind(self, num_layers: int) -> tuple[str, ...]:
+        encoder = f"{self.base_model_prefix}.encoder"
+        layers = tuple(f"{encoder}.layers.{number}." for number in range(num_layers, self.num_layers))
+        norm = (f"{encoder}.layer_norm.",) if norms_behind(self.config) else ()
+        return ("lm_head.", f"{encoder}.upsample.", f"{self.base_model_prefix}.masked_spec_embed", *norm, *layers)
+
     def num_heard(self, num_samples: Count) -> Count:
         if self.convolutions is None:
             assert self.front_end is not None
@@ -75,6 +92,10 @@ class SpeechEncoder:
         num_frames: Count = self.num_heard(num_samples)
         return num_frames
 
+    def num_inside(self, num_samples: Count) -> Count:
+        num_frames: Count = num_inside(self.config, self.num_heard(num_samples))
+        return num_frames
+
     def hear(self, waveforms: Tensor, lengths: Lengths) -> Heard:
         after = Lengths(self.num_heard(lengths.values))
         if self.convolutions is not None:
@@ -84,27 +105,39 @@ class SpeechEncoder:
         assert self.front_end is not None
         return Heard(_stacked(*self.front_end(waveforms, lengths)), after)
 
+    def deeper(self, heard: Heard, num_layers: int, hidden: Hidden | None = None) -> Heard:
+        """Maps (B, S, E) to (B, U, D)."""
+        inside = self._inside(heard, hidden) if heard.num_layers is None else heard
+        x, first = inside.frames, inside.num_layers
+        assert first is not None
+        if x.shape[0] and x.shape[1]:
+            x = through(self.base_model.encoder, x, inside.lengths, first, num_layers)
+        return Heard(x, inside.lengths, inside.scored, num_layers)
+
     def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:
         """Maps (B, S, E) to scores (B, T, V)."""
-        x = self._projected(heard.frames)  # (B, S, D)
-        if hidden is not None:
-            x = self._hiding(x, hidden)
-        is_real = heard.lengths.mask(x.shape[1])
-        x = x.masked_fill(~is_real[:, :, None], 0)
-        if not x.shape[0] or not x.shape[1]:
-            return Scores(self.lm_head(self.dropout(x)), heard.lengths)
-        # An utterance of no frame sees its padding, and no NaN.
-        seen = Lengths(heard.lengths.values.clamp(min=1)).mask(x.shape[1])
-        is_whole = x.device.type == "cpu" and bool(is_real.all())
-        tell_real(cast("nn.Module", self), None if is_whole else is_real)
-        x = self.base_model.encoder(x, attention_mask=None if is_whole else seen).last_hidden_state
-        return Scores(self.lm_head(self.dropout(x)), heard.lengths)
+        deepest = self.deeper(heard, self.num_layers, hidden)
+        x, lengths = deepest.frames, deepest.scored
+        assert lengths is not None
+        if x.shape[0] and x.shape[1]:
+            x = leaving(self.base_model.encoder, x, lengths)
+        return Scores(self.lm_head(self.dropout(x)), lengths)
 
     def forward(
         self, waveforms: Tensor, lengths: Lengths, between: Between | None = None, heard: Heard | None = None
     ) -> Scores:
         """Maps (B, N)."""
         return scored(self, waveforms, lengths, between, heard)
+
+    def _inside(self, heard: Heard, hidden: Hidden | None) -> Heard:
+        """Before the first layer."""
+        x = self._projected(heard.frames)  # (B, S, D)
+        if hidden is not None:
+            x = self._hiding(x, hidden)
+        x = x.masked_fill(~heard.lengths.mask(x.shape[1])[:, :, None], 0)
+        if x.shape[0] and x.shape[1]:
+            x = entering(self.base_model.encoder, x, heard.lengths)  # (B, U, D)
+        return Heard(x, Lengths(num_inside(self.config, heard.lengths.values)), heard.lengths, 0)
 
     def _projected(self, frames: Tensor) -> Tensor:
         base = self.base_model

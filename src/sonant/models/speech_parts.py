@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sonant.base.lengths import Lengths
 from sonant.layers.dropout import dropout as drop
 from sonant.layers.linear import Linear
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions, norms_of
@@ -130,37 +129,9 @@ class _WavLmAttention:
         return own.out_proj(found.reshape(rows, num_frames, width)), None
 
 
-class _SqueezingEncoder(_Masked):
-    """SEW's: layers see every second frame; an odd last frame is heard by the positions alone."""
-
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, **others: Any) -> Any:
-        """Maps (B, T, D), zero on padding, to a tensor in `last_hidden_state` of the same shape."""
-        from transformers.masking_utils import create_bidirectional_mask
-        from transformers.modeling_outputs import BaseModelOutput
-
-        own: Any = self
-        factor, num_frames = own.config.squeeze_factor, hidden_states.shape[1]
-        heard = F.pad(hidden_states.transpose(1, 2), (0, max(0, factor - num_frames)))  # (B, D, T): one pair at least
-        pooled, positions = own.pool(heard), own.pos_conv_embed(heard)
-        x = (pooled + positions[..., : pooled.shape[2]]).transpose(1, 2)  # (B, T/2, D)
-        counts, mask = torch.full((len(x),), num_frames // factor, device=x.device), None
-        if self.is_real is not None:
-            counts = self.is_real.sum(dim=1) // factor
-            real = Lengths(counts.clamp(min=1)).mask(x.shape[1])
-            mask = create_bidirectional_mask(config=own.config, inputs_embeds=x, attention_mask=real)
-        x = own.dropout(own.layer_norm(x))
-        for layer in own.layers:
-            x = layer(x, attention_mask=mask)
-        x = own.upsample(x)
-        x = F.pad(x, (0, 0, 0, num_frames - x.shape[1]))  # cuts what is too much
-        x = x.masked_fill(~Lengths(counts * factor).mask(num_frames)[:, :, None], 0)
-        return BaseModelOutput(last_hidden_state=x)
-
-
 _EXCHANGED = {  # the end of a class's name, and what its instances become
     "PositionalConvEmbedding": _PositionalConvolution,
     "WavLMAttention": _WavLmAttention,
-    "SEWEncoder": _SqueezingEncoder,
 }
 _UNTOUCHED = {"SEWPositionalConvEmbedding"}  # it has a stride
 
