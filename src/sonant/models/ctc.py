@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from torch import nn
@@ -15,22 +15,15 @@ from torch import nn
 from sonant.base import storage
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError, SonantError
-from sonant.base.names import suggestion
 from sonant.models import listening_halves
-from sonant.models.causal_lora import LoraConfig, add_lora
+from sonant.models.borrowed import adapt_layers, config_for, set_dropouts, transformers_config
+from sonant.models.causal_lora import LoraConfig
 from sonant.models.listening_halves import load_half, new_half
 from sonant.models.speech_encoders import FEATURE_FAMILIES, WAVEFORM_FAMILIES, listening
 from sonant.models.speech_parts import quietly
 
 FAMILIES = (*WAVEFORM_FAMILIES, *FEATURE_FAMILIES, *listening_halves.FAMILIES)
 _Chance = Annotated[float, Within(0, 0.99)]
-_DROPOUTS = {  # ours, and what transformers calls it in one family or another
-    "dropout": ("hidden_dropout", "dropout"),
-    "attention_dropout": ("attention_dropout",),
-    "activation_dropout": ("activation_dropout",),
-    "projection_dropout": ("feat_proj_dropout",),
-    "layer_drop": ("layerdrop", "encoder_layerdrop"),
-}
 _OWN = ("_name_or_path", "transformers_version", "architectures", "dtype")
 _HIDING = 0.05  # transformers has a vector for hidden frames only where its own share of them is above 0
 
@@ -64,14 +57,8 @@ def new_model(
     config: EncoderConfig, vocabulary_size: int, blank_id: int, *, hides_frames: bool
 ) -> tuple[nn.Module, list[str]]:
     """The model, and the weights that a folder did not have and that chance made."""
-    described = _of_folder(config.folder) if config.folder else transformers_config(config.family, config.settings)
-    for ours, names in _DROPOUTS.items():
-        known = [name for name in names if hasattr(described, name)]
-        if not known and getattr(config, ours):
-            problem = f"'{described.model_type}' has no such dropout."
-            raise ConfigError(f"model.{ours}", problem, "Leave it out.")
-        for name in known:
-            setattr(described, name, getattr(config, ours))
+    described = config_for(config.folder, config.family, config.settings, FAMILIES)
+    set_dropouts(described, config)
     described.pad_token_id = blank_id
     if described.model_type in listening_halves.FAMILIES:
         model, missing = load_half(config.folder, described, vocabulary_size, config.final_dropout)
@@ -81,7 +68,8 @@ def new_model(
         network, missing = _network(config.folder, described)
         model = listening(network, normalizes=_normalizes(config.folder))
     if config.lora:
-        _adapt(model, config.lora)
+        adapt_layers(model, config.lora)
+        model.get_submodule("lm_head").requires_grad_(True)
     return model, missing
 
 
@@ -101,44 +89,6 @@ def description(model: Any) -> dict[str, Any]:
         rate = model.dropout.probability
         return {"settings": values, "vocabulary_size": model.lm_head.out_features, "final_dropout": rate}
     return {"settings": values, "normalize": model.normalizes}
-
-
-def transformers_config(family: str, settings: Mapping[str, Any]) -> Any:
-    """The config of a family; a setting that it does not have is refused, where transformers would keep it."""
-    from huggingface_hub.errors import StrictDataclassError
-    from transformers import AutoConfig
-
-    _check_family(family, "model.family")
-    usual = AutoConfig.for_model(family)
-    known = {*usual.to_dict(), *usual.attribute_map, "pad_token_id", "bos_token_id", "eos_token_id"}
-    for key in settings:
-        if key not in known and not hasattr(usual, key):
-            raise ConfigError(f"model.settings.{key}", f"'{family}' has no such setting.", suggestion(key, known))
-    try:
-        return AutoConfig.for_model(family, **settings)
-    except (TypeError, ValueError, StrictDataclassError) as error:
-        told = " ".join(str(error).split())
-        raise ConfigError("model.settings", f"'{family}' refuses them: {told}.", "Correct the settings.") from error
-
-
-def _of_folder(folder: str) -> Any:
-    from transformers import AutoConfig
-
-    if not storage.exists(storage.join(folder, "config.json")):
-        raise SonantError(folder, "config.json is missing.", "Name the folder of a speech encoder.")
-    try:
-        found = AutoConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        problem = f"its config.json cannot be used: {str(error).splitlines()[0]}"
-        raise SonantError(folder, problem, "Name the folder of a speech encoder.") from error
-    _check_family(found.model_type, folder)
-    return found
-
-
-def _check_family(family: str, where: str) -> None:
-    if family not in FAMILIES:
-        problem = f"'{family}' is no speech encoder that CTC can be learnt with."
-        raise ConfigError(where, problem, suggestion(family, FAMILIES))
 
 
 def _network(folder: str, described: Any) -> tuple[Any, list[str]]:
@@ -176,11 +126,3 @@ def _normalizes(folder: str) -> bool:
     if not folder or not storage.exists(where):
         return True
     return bool(json.loads(storage.read_bytes(where)).get("do_normalize", True))
-
-
-def _adapt(model: Any, config: LoraConfig) -> None:
-    """Adapters beside the matrices of the layers; the head learns as it is."""
-    named = model.named_modules()
-    matrices = {name.rpartition(".")[2] for name, part in named if isinstance(part, nn.Linear) and ".layers." in name}
-    add_lora(model, config if config.targets else replace(config, targets=tuple(sorted(matrices))))
-    model.lm_head.requires_grad_(True)
