@@ -2,6 +2,7 @@
 
     transcriber = Transcriber.open("run/bundle")
     transcriber.transcribe("talk.flac").text
+    transcriber.align("talk.flac", "What is said in it.").words
     for found in transcriber.transcribe_all(places):     # as many at a time as fill a batch; a bad file is a failure
 
 An utterance has the same text whatever stands beside it. A long recording is heard in windows that overlap, of which
@@ -10,6 +11,7 @@ only the inner frames are used.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -20,14 +22,16 @@ import torch
 from sonant.audio.resample import resample
 from sonant.audio.waveform import read_waveform
 from sonant.base.bounds import Within, check_fields
-from sonant.base.errors import SonantError, UsageError
+from sonant.base.errors import SonantError, TextError, UsageError
 from sonant.base.lengths import Lengths
 from sonant.checkpoints.bundle import open_bundle
 from sonant.decoding.decoder import Decoder, DecodingConfig
 from sonant.decoding.hypotheses import Hypothesis
 from sonant.decoding.spelling import Spelling
 from sonant.decoding.windows import Window, WindowConfig, plan_windows, stitch
+from sonant.inference.aligner import align
 from sonant.inference.decoding import Say, open_decoder, saved_decoding, silent
+from sonant.inference.scored import Scored
 from sonant.inference.transcripts import Transcript
 from sonant.text.tokenizer import load_tokenizer
 
@@ -65,15 +69,6 @@ class Failure:
 
     audio: str
     error: SonantError
-
-
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """What the model says of a recording: log-probabilities (T, V) of its symbols at each frame."""
-
-    audio: str
-    seconds: float
-    log_probs: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -123,6 +118,26 @@ class Transcriber:
         """The answers in the order of the requests; reads ahead no further than a few batches."""
         for one in self.score_all(requests):
             yield one if isinstance(one, Failure) else self._transcript(one)
+
+    def align(self, audio: str | np.ndarray, text: str, sample_rate: int | None = None) -> Transcript:
+        """When each word of a text is said in a recording; the words are as the text writes them."""
+        return align(self.score(audio, sample_rate), text, self.spelling)
+
+    def align_all(self, pairs: Iterable[tuple[Request, str]]) -> Iterator[Transcript | Failure]:
+        """The same for recordings with their texts, in their order; one that does not go with its text is a failure."""
+        texts: deque[str] = deque()
+
+        def requests() -> Iterator[Request]:
+            for request, text in pairs:
+                texts.append(text)
+                yield request
+
+        for one in self.score_all(requests()):
+            text = texts.popleft()
+            try:
+                yield one if isinstance(one, Failure) else align(one, text, self.spelling)
+            except TextError as error:
+                yield Failure(one.audio, error)
 
     def score(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Scored:
         """One recording, given as to `transcribe`."""
@@ -186,7 +201,7 @@ class Transcriber:
 
     def _scored(self, names: Sequence[str], recordings: Sequence[np.ndarray]) -> list[Scored]:
         return [
-            Scored(name, len(samples) / self.model.sample_rate, log_probs)
+            Scored(name, len(samples) / self.model.sample_rate, self.frame_seconds, log_probs)
             for name, samples, log_probs in zip(names, recordings, self.log_probs(recordings), strict=True)
         ]
 

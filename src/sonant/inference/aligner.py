@@ -1,0 +1,81 @@
+"""When the words of a given text are said: forced alignment, with the words as the text writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from sonant.base.errors import TextError
+from sonant.base.lengths import Lengths, frames_needed_by_ctc
+from sonant.decoding.alignment import align as likeliest_path
+from sonant.decoding.paths import Alignment
+from sonant.decoding.spelling import Spelling
+from sonant.decoding.written import Written, read_written
+from sonant.inference.scored import Scored
+from sonant.inference.transcripts import Transcript, Word
+
+
+def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
+    """The text of a recording with the times of its words and tokens, and how well it fits."""
+    where, written = scored.audio or "the samples", read_written(text, spelling)
+    if not written.words:
+        told = f"nothing of '{text.strip()[:40]}' can be written" if text.strip() else "its text is empty"
+        raise TextError(where, f"{told}, so there is nothing to align.", "Give it the text of what is said.")
+    lengths = Lengths(np.array([len(scored.log_probs)]))
+    found = likeliest_path(scored.log_probs[None], lengths, [written.ids], spelling.blank_id)[0]
+    if found is None:
+        needed = frames_needed_by_ctc(written.ids)
+        problem = f"its text needs {needed:,} frames, but {scored.seconds:.2f} s have {len(scored.log_probs):,}."
+        raise TextError(where, problem, "Check that the text belongs to it, and is not longer than what is said.")
+    words = _words(written, found, scored)
+    return Transcript(
+        audio=scored.audio,
+        seconds=scored.seconds,
+        text=text.strip(),
+        confidence=_confidence(found.peaks),
+        words=words,
+        tokens=_tokens(written, found, scored, spelling),
+        lines=_lines(written, words, found),
+        skipped=written.skipped,
+        score=_score(found, scored.log_probs),
+    )
+
+
+def _words(written: Written, found: Alignment, scored: Scored) -> tuple[Word, ...]:
+    return tuple(_spoken(word.text, word.first, word.behind, found, scored) for word in written.words)
+
+
+def _tokens(written: Written, found: Alignment, scored: Scored, spelling: Spelling) -> tuple[Word, ...]:
+    """Those of words; what only parts two words is said nowhere."""
+    places = [place for word in written.words for place in range(word.first, word.behind)]
+    symbols = spelling.tokenizer.symbols
+    return tuple(_spoken(symbols[written.ids[place]], place, place + 1, found, scored) for place in places)
+
+
+def _lines(written: Written, words: Sequence[Word], found: Alignment) -> tuple[Word, ...]:
+    """None for a text of one line, which is the text itself."""
+    lines = []
+    for _, pairs in groupby(zip(written.words, words, strict=True), key=lambda pair: pair[0].line):
+        own, said = zip(*pairs, strict=True)
+        peaks = np.concatenate([found.peaks[one.first : one.behind] for one in own])
+        lines.append(Word(" ".join(word.text for word in said), said[0].start, said[-1].end, _confidence(peaks)))
+    return tuple(lines) if len(lines) > 1 else ()
+
+
+def _spoken(text: str, first: int, behind: int, found: Alignment, scored: Scored) -> Word:
+    start, end = int(found.starts[first]), int(found.ends[behind - 1])
+    seconds = scored.frame_seconds
+    return Word(text, start * seconds, min(end * seconds, scored.seconds), _confidence(found.peaks[first:behind]))
+
+
+def _confidence(peaks: np.ndarray) -> float:
+    """The geometric mean of the tokens."""
+    return float(np.exp(peaks.mean()))
+
+
+def _score(found: Alignment, log_probs: np.ndarray) -> float:
+    """Nats a token by which the text is less likely than what the model would write itself: 0 is the best."""
+    best = log_probs.max(axis=1).sum(dtype=np.float64)
+    return min(0.0, (found.log_prob - float(best)) / len(found.peaks))
