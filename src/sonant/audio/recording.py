@@ -45,11 +45,11 @@ class Recording:
     def info(self) -> RecordingInfo:
         return self._decoder.info
 
-    def blocks(self, num_samples: int) -> Iterator[np.ndarray]:
-        """Everything from start to end as (N, channels) float32, the last block shorter. Refuses, at the end, a file
-        that was cut although no header promised more."""
+    def blocks(self, num_samples: int, first: int = 0) -> Iterator[np.ndarray]:
+        """Everything from `first` to the end as (N, channels) float32, the last block shorter. Refuses, at the end, a
+        file that was cut although no header promised more."""
         assert num_samples > 0
-        self._decoder.start_at(0)
+        self._decoder.start_at(first)
         while len(block := self._decoder.read(num_samples)):
             yield block
             if len(block) < num_samples:
