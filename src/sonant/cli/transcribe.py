@@ -28,7 +28,7 @@ def parser() -> Parser:
     made.add_argument("recordings", metavar="RECORDING", nargs="+", help="files, folders, 'patterns', URIs, corpora")
     made.add_argument("--out", metavar="DIR", help="write a file for each recording; without it, print")
     made.add_argument(
-        "--format", metavar="KINDS", help="of --out: txt (the default), json, srt, vtt, ctm; several: txt,srt"
+        "--format", metavar="KINDS", help="of --out: txt (the default), json, srt, vtt, ctm, TextGrid; several: txt,srt"
     )
     made.add_argument("--again", action="store_true", help="with --out: also what is done already")
     made.add_argument("--split", metavar="NAME", help="of corpora; without it, all of them")
@@ -49,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--format", "it is that of files, and none are written.", "Give --out, or --json to print.")
     if arguments.again and not arguments.out:
         raise UsageError("--again", "it has no effect without --out.", "Leave it out.")
-    formats = words(arguments.format or "txt")
-    check_formats(formats)
+    formats = check_formats(words(arguments.format or "txt"))
     config = TranscriberConfig(**({"num_best": arguments.num_best} if arguments.num_best else {}))
     bundle = open_bundle(arguments.bundle)
     bundle.require_task("ctc")

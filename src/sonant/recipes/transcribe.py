@@ -10,7 +10,7 @@ import glob
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sonant.base import storage
 from sonant.base.errors import UsageError
@@ -30,6 +30,7 @@ class Named:
 
     name: str
     request: Request
+    text: str | None = None  # what a corpus says is said in it
 
 
 @dataclass
@@ -52,7 +53,7 @@ def recordings(places: Sequence[str], split: str | None = None) -> Iterator[Name
                 number += 1
                 name = f"{found.name}-{number}"
             names.add(name)
-            yield Named(name, found.request)
+            yield replace(found, name=name)
 
 
 def transcribe_into(
@@ -65,12 +66,12 @@ def transcribe_into(
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Done:
     """A file for each recording and format, written whole; without `again` those that are there are left alone."""
-    check_formats(formats)
+    formats = check_formats(formats)
     done, names = Done(), []
 
     def missing() -> Iterator[Request]:
         for one in found:
-            if not again and all(storage.exists(_file(folder, one.name, kind)) for kind in formats):
+            if not again and all(storage.exists(result_file(folder, one.name, kind)) for kind in formats):
                 done.num_skipped += 1
                 continue
             names.append(one.name)
@@ -83,7 +84,7 @@ def transcribe_into(
                 say(str(result.error))
             else:
                 for kind in formats:
-                    storage.write_text(_file(folder, names[number], kind), FORMATS[kind](result))
+                    storage.write_text(result_file(folder, names[number], kind), FORMATS[kind](result))
                 done.num_written += 1
                 done.seconds += result.seconds
             bar.advance()
@@ -94,10 +95,18 @@ def transcribe_into(
     return done
 
 
-def check_formats(formats: Sequence[str]) -> None:
+def result_file(folder: str, name: str, kind: str) -> str:
+    """Where the result of a recording is written."""
+    return storage.join(folder, f"{name.lstrip('/')}.{kind}")
+
+
+def check_formats(formats: Sequence[str]) -> list[str]:
+    """As they are spelt here; `textgrid` is the TextGrid."""
+    known = {kind.casefold(): kind for kind in FORMATS}
     for kind in formats:
-        if kind not in FORMATS:
+        if kind.casefold() not in known:
             raise UsageError("--format", f"'{kind}' is not known.", suggestion(kind, FORMATS))
+    return [known[kind.casefold()] for kind in formats]
 
 
 def results(transcriber: Transcriber, found: Iterable[Named]) -> Iterator[tuple[str, Transcript | Failure]]:
@@ -129,7 +138,8 @@ def _of_corpus(place: str, split: str | None) -> Iterator[Named]:
     corpus = open_corpus(place)
     for one in corpus.split(split) if split else corpus:
         if one.audio is not None:
-            yield Named(one.id, Request(one.audio, one.start, one.seconds, one.channel, one.sample_rate))
+            request = Request(one.audio, one.start, one.seconds, one.channel, one.sample_rate)
+            yield Named(one.id, request, one.text or "")
 
 
 def _of_folder(place: str) -> Iterator[Named]:
@@ -157,10 +167,6 @@ def _of_pattern(place: str) -> Iterator[Named]:
 
 def _file_named(file: str, name: str) -> Named:
     return Named(os.path.splitext(name)[0] if is_audio(name) else name, Request(file))
-
-
-def _file(folder: str, name: str, kind: str) -> str:
-    return storage.join(folder, f"{name.lstrip('/')}.{kind}")
 
 
 def _table(failures: Sequence[Failure]) -> str:
