@@ -102,8 +102,8 @@ def test_a_long_recording_in_windows_says_what_it_says_as_a_whole(voiced, tmp_pa
     model.model.cmvn = _Unchanged()
     samples = voiced(9.3, seed=4)
     windows = TranscriberConfig(window_seconds=4.0, context_seconds=1.0)
-    whole = Transcriber(model.model, model.spelling).log_probs([samples])[0]
-    parts = Transcriber(model.model, model.spelling, windows).log_probs([samples])[0]
+    whole = Transcriber(model.model, model.spelling).score(samples, RATE).log_probs
+    parts = Transcriber(model.model, model.spelling, windows).score(samples, RATE).log_probs
     np.testing.assert_allclose(parts, whole, atol=1e-3)
     assert len(whole) == model.model.num_frames(len(samples))
 

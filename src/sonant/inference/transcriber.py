@@ -5,45 +5,55 @@
     transcriber.align("talk.flac", "What is said in it.").words
     for found in transcriber.transcribe_all(places):     # as many at a time as fill a batch; a bad file is a failure
 
-An utterance has the same text whatever stands beside it. A long recording is heard in windows that overlap, of which
-only the inner frames are used.
+An utterance has the same text whatever stands beside it. A long recording is heard in windows that overlap, or between
+pauses, and is read, heard and written down bit by bit: an hour of it needs no more memory than a few minutes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-import torch
 
 from sonant.audio.resample import resample
-from sonant.audio.waveform import read_waveform
+from sonant.audio.voice_activity import Detector
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import SonantError, TextError, UsageError
 from sonant.base.lengths import Lengths
 from sonant.checkpoints.bundle import open_bundle
 from sonant.decoding.decoder import Decoder, DecodingConfig
 from sonant.decoding.hypotheses import Hypothesis
+from sonant.decoding.passages import Passage, join_answers
 from sonant.decoding.spelling import Spelling
-from sonant.decoding.windows import Window, WindowConfig, plan_windows, stitch
 from sonant.inference.aligner import align
 from sonant.inference.decoding import Say, open_decoder, saved_decoding, silent
+from sonant.inference.devices import check_device
+from sonant.inference.listener import Listener, OnHeard, Request, Sound
+from sonant.inference.pieces import Cut
 from sonant.inference.scored import Scored
 from sonant.inference.transcripts import Transcript
 from sonant.text.tokenizer import load_tokenizer
 
+__all__ = ["Failure", "Request", "Transcriber", "TranscriberConfig"]
+
+_CELLS = 1 << 24  # scores that are searched at once: 64 MB
+Answer = TypeVar("Answer", Transcript, Scored)
+_Found = list[tuple[Passage, list[Hypothesis]]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TranscriberConfig:
-    """How recordings are cut."""
+    """How recordings are cut and heard."""
 
     num_best: Annotated[int, Within(1, 1000)] = 1  # answers for each recording
     window_seconds: Annotated[float, Within(1, 1e5)] = 30.0  # longer recordings are heard in such windows
-    context_seconds: Annotated[float, Within(0, 1e5)] = 4.0  # of a window, on each side, heard and not used
+    context_seconds: Annotated[float, Within(0, 1e5)] = 4.0  # of a window, on each side: windows overlap by twice that
+    detector: Detector | None = None  # of voices: recordings are cut in pauses, and only what none divides in windows
     batch_seconds: Annotated[float, Within(1, 1e6)] = 120.0  # of a batch, padding included
+    precision: Literal["fp32", "bf16"] = "fp32"
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -53,31 +63,11 @@ class TranscriberConfig:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A recording, or a stretch of one."""
-
-    audio: str
-    start: float = 0.0
-    seconds: float | None = None
-    channel: int | None = None
-    native_rate: int | None = None  # of bare arrays of numbers in datasets
-
-
-@dataclass(frozen=True)
 class Failure:
     """A recording that could not be heard."""
 
     audio: str
     error: SonantError
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What goes into a batch: a window of one of the recordings at hand."""
-
-    recording: int
-    window: Window
-    samples: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -98,6 +88,7 @@ class Transcriber:
         say: Say = silent,
     ) -> Transcriber:
         """The recogniser of a bundle; without `decoding` it decodes as the bundle says."""
+        check_device(device)
         bundle, config = open_bundle(folder), config or TranscriberConfig()
         bundle.require_task("ctc")
         spelling = Spelling(load_tokenizer(folder))
@@ -112,12 +103,13 @@ class Transcriber:
 
     def transcribe(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Transcript:
         """One recording: its place, or its samples (N,) in [-1, 1] at a rate."""
-        return self._transcript(self.score(audio, sample_rate))
+        return _or_error(next(self._written([self._sound(audio, sample_rate)])))
 
-    def transcribe_all(self, requests: Iterable[Request]) -> Iterator[Transcript | Failure]:
+    def transcribe_all(
+        self, requests: Iterable[Request], on_heard: OnHeard = lambda seconds: None
+    ) -> Iterator[Transcript | Failure]:
         """The answers in the order of the requests; reads ahead no further than a few batches."""
-        for one in self.score_all(requests):
-            yield one if isinstance(one, Failure) else self._transcript(one)
+        return self._written((Sound.of(one, self.model.sample_rate) for one in requests), on_heard)
 
     def align(self, audio: str | np.ndarray, text: str, sample_rate: int | None = None) -> Transcript:
         """When each word of a text is said in a recording; the words are as the text writes them."""
@@ -141,119 +133,82 @@ class Transcriber:
 
     def score(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Scored:
         """One recording, given as to `transcribe`."""
+        return _or_error(next(self._scored([self._sound(audio, sample_rate)])))
+
+    def score_all(self, requests: Iterable[Request]) -> Iterator[Scored | Failure]:
+        """The scores of every frame, in the order of the requests; those of a long recording fill memory."""
+        return self._scored(Sound.of(one, self.model.sample_rate) for one in requests)
+
+    def log_probs(self, recordings: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """(T, V) of each recording: samples (N,) at the model's rate."""
+        return [_or_error(one).log_probs for one in self._scored(Sound("", [samples]) for samples in recordings)]
+
+    def _sound(self, audio: str | np.ndarray, sample_rate: int | None) -> Sound:
         if isinstance(audio, str):
-            return self._scored([audio], [self._heard(Request(audio))])[0]
+            return Sound.of(Request(audio), self.model.sample_rate)
         if sample_rate is None:
             raise UsageError("samples", "they come without their rate.", "Give sample_rate.")
         samples = np.ascontiguousarray(audio, np.float32)
         if samples.ndim != 1:
             problem = f"samples of the shape {samples.shape} were given, (N,) is required."
             raise UsageError("samples", problem, "Give one channel, or the mean of all.")
-        return self._scored([""], [resample(samples, sample_rate, self.model.sample_rate)])[0]
+        return Sound("", [resample(samples, sample_rate, self.model.sample_rate)])
 
-    def score_all(self, requests: Iterable[Request]) -> Iterator[Scored | Failure]:
-        """Scores in the order of the requests; as many recordings are read ahead as fill a few batches."""
-        held: list[tuple[Request, np.ndarray | Failure]] = []
-        num_samples, most = 0, 4 * self.config.batch_seconds * self.model.sample_rate
-        for request in requests:
-            try:
-                found: np.ndarray | Failure = self._heard(request)
-            except SonantError as error:
-                found = Failure(request.audio, error)
-            held.append((request, found))
-            num_samples += len(found) if isinstance(found, np.ndarray) else 0
-            if num_samples >= most:
-                yield from self._answered(held)
-                held, num_samples = [], 0
-        yield from self._answered(held)
+    def _listener(self) -> Listener:
+        config = self.config
+        window, context = (int(time / self.frame_seconds) for time in (config.window_seconds, config.context_seconds))
+        cut = Cut(self.model, window, context, config.detector)
+        return Listener(self.model, self.spelling, cut, config.batch_seconds, config.precision, self.device)
 
-    def log_probs(self, recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """(T, V) of each recording: samples (N,) at the model's rate."""
-        pieces = [piece for number, samples in enumerate(recordings) for piece in self._pieces(number, samples)]
-        scores: dict[tuple[int, int], np.ndarray] = {}
-        for batch in self._batches(pieces):
-            for piece, found in zip(batch, self._score(batch), strict=True):
-                scores[piece.recording, piece.window.start] = found
-        width = self.spelling.tokenizer.size
-        whole = []
-        for number in range(len(recordings)):
-            windows = [piece.window for piece in pieces if piece.recording == number]
-            parts = [scores[number, window.start] for window in windows]
-            whole.append(stitch(windows, parts) if windows else np.zeros((0, width), np.float32))
-        return whole
+    def _written(
+        self, sounds: Iterable[Sound], on_heard: OnHeard = lambda seconds: None
+    ) -> Iterator[Transcript | Failure]:
+        found: dict[int, _Found] = {}  # of the recordings that go on
+        for group in self._listener().hear(sounds, on_heard):
+            passages = [passage for one in group for passage in one.passages]
+            answers = iter(self._decoded(passages))
+            for one in group:
+                parts = found.pop(id(one), []) + [(passage, next(answers)) for passage in one.passages]
+                if not one.is_read:
+                    found[id(one)] = parts
+                elif one.error:
+                    yield Failure(one.audio, one.error)
+                else:
+                    joined = join_answers(parts, self.spelling, self.config.num_best)
+                    yield Transcript.of(one.audio, one.seconds, joined, self.frame_seconds)
 
-    def _heard(self, request: Request) -> np.ndarray:
-        samples, _ = read_waveform(
-            request.audio,
-            start=request.start,
-            seconds=request.seconds,
-            channel=request.channel,
-            sample_rate=self.model.sample_rate,
-            native_rate=request.native_rate,
-        )
-        return samples
-
-    def _answered(self, held: Sequence[tuple[Request, np.ndarray | Failure]]) -> Iterator[Scored | Failure]:
-        good = [(request, found) for request, found in held if isinstance(found, np.ndarray)]
-        scored = iter(self._scored([one.audio for one, _ in good], [samples for _, samples in good]))
-        for _, found in held:
-            yield found if isinstance(found, Failure) else next(scored)
-
-    def _scored(self, names: Sequence[str], recordings: Sequence[np.ndarray]) -> list[Scored]:
-        return [
-            Scored(name, len(samples) / self.model.sample_rate, self.frame_seconds, log_probs)
-            for name, samples, log_probs in zip(names, recordings, self.log_probs(recordings), strict=True)
-        ]
-
-    def _transcript(self, scored: Scored) -> Transcript:
-        return Transcript.of(scored.audio, scored.seconds, self._decoded(scored.log_probs), self.frame_seconds)
-
-    def _decoded(self, log_probs: np.ndarray) -> Sequence[Hypothesis]:
+    def _decoded(self, passages: list[Passage]) -> list[list[Hypothesis]]:
+        """Passages of like length side by side."""
         decoder = self.decoder or Decoder(self.spelling)
-        return decoder(log_probs[None], Lengths(np.array([len(log_probs)])), self.config.num_best)[0]
+        answers: list[list[Hypothesis]] = [[] for _ in passages]
+        counts = np.array([len(one.log_probs) for one in passages], np.int64)
+        order, start = np.argsort(-counts, kind="stable"), 0
+        while start < len(order):
+            longest = int(counts[order[start]])
+            rows = order[start : start + max(1, _CELLS // max(1, longest * self.spelling.tokenizer.size))]
+            start += len(rows)
+            padded = np.zeros((len(rows), longest, self.spelling.tokenizer.size), np.float32)
+            for place, row in enumerate(rows):
+                padded[place, : counts[row]] = passages[row].log_probs
+            for row, found in zip(rows, decoder(padded, Lengths(counts[rows]), self.config.num_best), strict=True):
+                answers[row] = found
+        return answers
 
-    def _pieces(self, number: int, samples: np.ndarray) -> Iterator[_Piece]:
-        per_second = 1 / self.frame_seconds
-        frames, context = (
-            int(seconds * per_second) for seconds in (self.config.window_seconds, self.config.context_seconds)
-        )
-        windows = plan_windows(self.model.num_frames(len(samples)), WindowConfig(frames=frames, context=context))
-        for window in windows:
-            first = window.start * self.model.samples_per_frame
-            count = len(samples) if len(windows) == 1 else self._samples_for(window.end - window.start)
-            yield _Piece(number, window, samples[first : first + count])
+    def _scored(self, sounds: Iterable[Sound]) -> Iterator[Scored | Failure]:
+        found: dict[int, list[np.ndarray]] = {}
+        whole = replace(self, config=replace(self.config, detector=None))
+        for group in whole._listener().hear(sounds):
+            for one in group:
+                parts = found.pop(id(one), []) + [passage.log_probs for passage in one.passages]
+                if not one.is_read:
+                    found[id(one)] = parts
+                elif one.error:
+                    yield Failure(one.audio, one.error)
+                else:
+                    yield Scored(one.audio, one.seconds, self.frame_seconds, np.concatenate(parts))
 
-    def _samples_for(self, num_frames: int) -> int:
-        """The fewest samples that give so many frames."""
-        most = (num_frames + 8) * self.model.samples_per_frame
-        while self.model.num_frames(most) < num_frames:
-            most *= 2
-        low, high = 0, int(most)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.model.num_frames(middle) >= num_frames else (middle, high)
-        return high
 
-    def _batches(self, pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-        """The longest first; those that are much shorter go into another batch."""
-        most = self.config.batch_seconds * self.model.sample_rate
-        batch: list[_Piece] = []
-        for piece in sorted(pieces, key=lambda one: -len(one.samples)):
-            longest = len(batch[0].samples) if batch else 0
-            if batch and ((len(batch) + 1) * longest > most or 2 * len(piece.samples) < longest):
-                yield batch
-                batch = []
-            batch.append(piece)
-        if batch:
-            yield batch
-
-    @torch.no_grad()
-    def _score(self, batch: Sequence[_Piece]) -> list[np.ndarray]:
-        counts = [len(piece.samples) for piece in batch]
-        padded = np.zeros((len(batch), max(counts)), np.float32)
-        for row, piece in zip(padded, batch, strict=True):
-            row[: len(piece.samples)] = piece.samples
-        lengths = Lengths(torch.tensor(counts, device=self.device))
-        scores = self.model(torch.from_numpy(padded).to(self.device), lengths)
-        log_probs, frames = scores.log_probs.cpu().numpy(), scores.lengths.values.tolist()
-        return [one[:num_frames] for one, num_frames in zip(log_probs, frames, strict=True)]
+def _or_error(found: Answer | Failure) -> Answer:
+    if isinstance(found, Failure):
+        raise found.error
+    return found
