@@ -1,4 +1,4 @@
-"""What a frozen front end heard, computed once: examples from the store instead of from recordings.
+"""What frozen parts of a network heard, computed once: examples from the store instead of from recordings.
 
 The first pass over an utterance reads, hears and keeps it; later passes, other seeds and other runs find it. A cached
 training equals one that hears anew, since what is heard depends on nothing that is drawn.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,6 +28,8 @@ from sonant.corpus.manifest import Corpus
 from sonant.corpus.utterance import Utterance
 
 Hear = Callable[[np.ndarray], np.ndarray]  # samples (N,) to frames (S, E)
+Precision = Literal["fp32", "bf16"]  # of what is kept
+BYTES: dict[Precision, int] = {"fp32": 4, "bf16": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +38,7 @@ class HeardBatch(SpeechBatch):
 
     heard: Tensor  # (B, S, E), zero on padding
     heard_lengths: Lengths
+    num_layers: int | None = None  # that it has gone through; None: the front end alone
 
     def tally(self) -> Tally:
         padded = len(self) * self.lengths.longest / self.sample_rate
@@ -52,30 +56,44 @@ class HeardExample:
 
     rest: SpeechExample  # its waveform is that of silence as long as the utterance, and takes no memory
     frames: np.ndarray  # (S, E)
+    num_layers: int | None = None  # that they have gone through; None: the front end alone
 
 
 class HeardExamples:
     """Makes examples from the store; whatever is not there yet is heard and kept."""
 
-    def __init__(self, examples: SpeechExamples, store: Store, hear: Hear, front_end: str, weights: str) -> None:
-        """`front_end` and `weights` are fingerprints of what hears."""
+    def __init__(
+        self,
+        examples: SpeechExamples,
+        store: Store,
+        hear: Hear,
+        front_end: str,
+        weights: str,
+        *,
+        num_layers: int | None = None,
+        precision: Precision = "fp32",
+    ) -> None:
+        """`front_end` and `weights` are fingerprints of what hears: the front end, and so many layers behind it."""
         self.examples, self.store, self.hear = examples, store, hear
         self.front_end, self.weights = front_end, weights
+        self.num_layers, self.precision = num_layers, precision
 
     def sizes(self, corpus: Corpus) -> np.ndarray:
         return self.examples.sizes(corpus)
 
     def __call__(self, utterance: Utterance, pass_number: int) -> HeardExample | None:
-        frames, count = (self.store.get(self._key(utterance, layer)) for layer in ("heard", "samples"))
-        if frames is None or count is None:
+        layer = "heard" if self.num_layers is None else f"layer {self.num_layers}"
+        kept, count = (self.store.get(self._key(utterance, name)) for name in (layer, "samples"))
+        if kept is None or count is None:
             whole = self.examples(utterance, pass_number)
             if whole is None:
                 return None
-            frames, count = self.hear(whole.waveform), np.array([len(whole.waveform)], np.int64)
-            self.store.put(self._key(utterance, "heard"), frames)
+            kept, count = _packed(self.hear(whole.waveform), self.precision), np.array([len(whole.waveform)], np.int64)
+            self.store.put(self._key(utterance, layer), kept)
             self.store.put(self._key(utterance, "samples"), count)
         silence = np.broadcast_to(np.zeros(1, np.float32), (int(count[0]),))
-        return HeardExample(self.examples.annotated(utterance, pass_number, silence), frames)
+        rest = self.examples.annotated(utterance, pass_number, silence)
+        return HeardExample(rest, _unpacked(kept), self.num_layers)
 
     def _key(self, utterance: Utterance, layer: str) -> bytes:
         content = utterance.extra.get("content")
@@ -91,7 +109,7 @@ class HeardExamples:
             front_end=self.front_end,
             weights=self.weights,
             layer=layer,
-            precision="float32",
+            precision=self.precision,
         ).digest()
 
 
@@ -109,7 +127,20 @@ def collate_heard(examples: Sequence[HeardExample], num_skipped: int = 0) -> Hea
         **known,
         heard=torch.from_numpy(heard),
         heard_lengths=Lengths(torch.tensor(lengths, dtype=torch.int64)),
+        num_layers=examples[0].num_layers,
     )
+
+
+def _packed(frames: np.ndarray, precision: Precision) -> np.ndarray:
+    """The upper halves of numbers, rounded, are those of bfloat16; numpy has no such kind."""
+    if precision == "fp32":
+        return frames
+    halves: np.ndarray = torch.from_numpy(frames).bfloat16().view(torch.int16).numpy().view(np.uint16)
+    return halves
+
+
+def _unpacked(kept: np.ndarray) -> np.ndarray:
+    return kept if kept.dtype == np.float32 else (kept.astype(np.uint32) << 16).view(np.float32)
 
 
 def fingerprint(*parts: bytes) -> str:

@@ -14,7 +14,7 @@ from sonant.base.names import suggestion
 from sonant.models.causal_lora import LoraConfig, add_lora
 
 _DROPOUTS = {  # ours, and what transformers calls it in one family or another
-    "dropout": ("hidden_dropout", "dropout"),
+    "dropout": ("hidden_dropout", "dropout", "conformer_conv_dropout"),
     "attention_dropout": ("attention_dropout",),
     "activation_dropout": ("activation_dropout",),
     "projection_dropout": ("feat_proj_dropout",),

@@ -49,7 +49,8 @@ def known_before(batch: SpeechBatch, num_frames: Callable[[Any], Any]) -> Heard 
     """What a batch brings that was heard before."""
     if not isinstance(batch, HeardBatch):
         return None
-    return Heard(batch.heard, batch.heard_lengths, Lengths(num_frames(batch.lengths.values)))
+    scored = Lengths(num_frames(batch.lengths.values))
+    return Heard(batch.heard, batch.heard_lengths, scored, batch.num_layers)
 
 
 def let_learn(model: nn.Module, begins: Mapping[str, int], step: int) -> None:

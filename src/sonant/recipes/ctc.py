@@ -15,6 +15,7 @@ from sonant.base.errors import ConfigError
 from sonant.batches.bucketing import BucketingConfig, LengthGroupingConfig, RandomConfig, SortingConfig
 from sonant.batches.collate import collate_speech
 from sonant.batches.examples import ExampleConfig, SpeechExamples
+from sonant.batches.heard import Precision
 from sonant.batches.loader import Loader, LoaderConfig
 from sonant.batches.sounds import CorpusSounds
 from sonant.batches.source import CorpusSource
@@ -40,6 +41,7 @@ from sonant.text.coding import Tokenizer
 from sonant.training.config import BestConfig, TrainerConfig
 from sonant.training.console import Console
 from sonant.training.engine import Engine
+from sonant.training.groups import freeze as freeze_groups
 from sonant.training.parts import Parts
 from sonant.training.randomness import seed_all
 from sonant.training.run_folder import RunFolder
@@ -57,7 +59,9 @@ class Config:
     start: str = ""  # a bundle of this task to go on from: its model with all weights, and its tokenizer
     objective: CtcConfig = field(default_factory=CtcConfig)
     augmentations: tuple[WaveformAugmentation | CorpusAugmentation, ...] = ()
-    keep_heard: str = "auto"  # where what a frozen front end heard is kept: a folder; auto: the cache; off
+    keep_heard: str = "auto"  # where what frozen parts made of recordings is kept: a folder; auto: the cache; off
+    keep_heard_gb: Annotated[float, Within(0.001, 1e6)] = 50.0  # of that folder, whoever uses it
+    keep_heard_precision: Precision = "fp32"  # bf16 takes half the room
     freeze_front_end: bool = True  # of a folder: what makes frames of waveforms stays as it is
     freeze: tuple[str, ...] = ()  # names of parameters or modules; layers.0-5 is a range
     begins: dict[str, int] = field(default_factory=dict)  # such names, and the step from which on they learn
@@ -105,7 +109,8 @@ def build(config: Config) -> Build:
         heard = ExampleConfig(sample_rate=model.sample_rate)
         changed = augmenter.waveform if config.augmentations else None
         examples = SpeechExamples(heard, seed=config.trainer.seed, encode=tokenizer.encode, augment=changed)
-        source = placed(train, *heard_once(config, model, examples), config.batches, seed=config.trainer.seed)
+        known = heard_once(config, model, examples, train, console.say)
+        source = placed(train, *known, config.batches, seed=config.trainer.seed)
         fixed = placed(
             validation,
             SpeechExamples(heard, encode=tokenizer.encode),
@@ -145,6 +150,7 @@ def _model(config: Config, tokenizer: Tokenizer, console: Console) -> nn.Module:
     if config.freeze_front_end and (config.start or getattr(config.model, "folder", "")):
         freeze_front_end(model)
     freeze(model, config.freeze)
+    freeze_groups(model, config.trainer.optimizer.groups)
     return model
 
 
