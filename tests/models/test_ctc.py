@@ -361,6 +361,23 @@ def test_half_precision_is_near_whole_precision(family):
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.parametrize("family", ["wav2vec2", "data2vec-audio", "wavlm", "sew"])
+def test_gradients_of_half_precision_point_where_those_of_whole_precision_do(family):
+    model, batch = made(family).train(), batch_of(waveforms())
+
+    def gradients(*, is_half: bool) -> Tensor:
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_half):
+            scores = model(*batch)
+        is_real = scores.lengths.mask(scores.logits.shape[1])
+        found = torch.autograd.grad(
+            scores.logits.float()[is_real].logsumexp(dim=-1).sum(), list(model.parameters()), allow_unused=True
+        )
+        return torch.cat([part.flatten() for part in found if part is not None])
+
+    cosine = torch.nn.functional.cosine_similarity(gradients(is_half=False), gradients(is_half=True), dim=0)
+    assert cosine > 0.999
+
+
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "whisper"])
 def test_dropout_in_every_place_learns_and_stays_finite(family):
     torch.manual_seed(0)

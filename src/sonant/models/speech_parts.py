@@ -15,11 +15,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sonant.layers.dropout import dropout as drop
+from sonant.layers.dropout_attention import attend_with_dropout
 from sonant.layers.linear import Linear
+from sonant.layers.positional_convolution import convolved
 from sonant.layers.waveform_convolutions import ConvolutionsConfig, WaveformConvolutions, norms_of
 from sonant.models.exchanged import FasterDropout, choose_attention
 
 ATTENTION = "sonant_speech"  # what a config calls the attention below
+_SHORT = 1500  # frames of a row; what the products keep of longer ones takes more memory than is gained in time
 
 
 class BorrowedConvolutions(WaveformConvolutions):
@@ -75,12 +78,8 @@ class _PositionalConvolution(_Masked):
         x = hidden_states.transpose(1, 2)  # (B, D, T)
         if getattr(self, "batch_norm", None) is not None:
             x = self._without_padding(self.batch_norm(x))  # type: ignore[attr-defined]
-        weight = convolution.weight.unsqueeze(3).contiguous(memory_format=torch.channels_last)  # (D, D/G, K, 1)
-        y = F.conv2d(
-            x.unsqueeze(3), weight, convolution.bias, padding=(convolution.padding[0], 0), groups=convolution.groups
-        )
-        y = y.squeeze(3)[:, :, : x.shape[2]]  # an even kernel gives one frame more
-        activated: Tensor = self.activation(y).transpose(1, 2)  # type: ignore[attr-defined]
+        y = convolved(x.transpose(1, 2), convolution.weight, convolution.bias, convolution.groups)
+        activated: Tensor = self.activation(y)  # type: ignore[attr-defined]
         return activated
 
 
@@ -205,14 +204,20 @@ def attend(
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     mask = attention_mask
     if position_bias is not None:
         mask = position_bias if mask is None else position_bias.masked_fill(~mask, -torch.inf)
-    if dropout == 0.0 or query.device.type != "cpu":
-        found = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout, scale=scaling)
-        return found.transpose(1, 2), None
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    similarities = (query * scale) @ key.transpose(2, 3)  # (B, H, T, T)
-    if mask is not None:
-        similarities = similarities.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else similarities + mask
-    return (drop(similarities.softmax(dim=-1), dropout) @ value).transpose(1, 2), None
+        if dropout and query.device.type == "cpu":  # unlike below, the bias gets a gradient
+            weights = ((query * scale) @ key.transpose(2, 3) + mask).softmax(dim=-1)  # (B, H, T, T)
+            return (drop(weights, dropout) @ value).transpose(1, 2), None
+    elif _is_product_faster(query, dropout):
+        return attend_with_dropout(query, key, value, mask, scale, dropout).transpose(1, 2), None
+    found = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout, scale=scale)
+    return found.transpose(1, 2), None
+
+
+def _is_product_faster(query: Tensor, dropout: float) -> bool:
+    """Than torch's kernel, which in bf16 takes twice as long forward and backward, and keeps nothing of all pairs."""
+    is_short = query.dtype == torch.bfloat16 and torch.is_grad_enabled() and query.shape[2] <= _SHORT
+    return query.device.type == "cpu" and (dropout > 0 or is_short)
