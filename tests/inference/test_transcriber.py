@@ -9,59 +9,26 @@ import numpy as np
 import pytest
 import soundfile
 import torch
+from small_recogniser import RATE, write_recogniser
 
 import sonant
-from sonant.base import config as configs
 from sonant.base.errors import SonantError, UsageError
 from sonant.checkpoints.bundle import Description, write_bundle
-from sonant.checkpoints.ctc_bundle import tokenizer_files
 from sonant.cli.main import main
 from sonant.decoding.decoder import SearchConfig
 from sonant.decoding.prefix_beam import BeamConfig
 from sonant.inference.transcriber import Failure, Request, Transcriber, TranscriberConfig
 from sonant.inference.transcripts import Transcript, Word, as_ctm, as_json, as_srt, as_txt, as_vtt, captions
-from sonant.layers.conformer import ConformerLayerConfig
-from sonant.models.conformer import Conformer, ConformerConfig
-from sonant.models.ctc import EncoderConfig, description, new_model
-from sonant.text.tokenizer import CharactersConfig, train_tokenizer
-
-RATE = 16000
-TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
-TINY |= {"conv_dim": (8,) * 7, "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2}
-
-
-def write(folder: str, kind: str) -> str:
-    """A recogniser that has learnt nothing, but writes a lot."""
-    tokenizer = train_tokenizer(["the quick brown fox jumps over a lazy dog"], CharactersConfig())
-    torch.manual_seed(1)
-    if kind == "conformer":
-        layer = ConformerLayerConfig(width=24, hidden_width=48, num_heads=2, kernel_size=5)
-        model = Conformer(ConformerConfig(layer=layer, num_layers=1, channels=4), tokenizer.size)
-        config = configs.to_dict(model.config) | {"vocabulary_size": tokenizer.size}
-    else:
-        model, _ = new_model(EncoderConfig(settings=TINY), tokenizer.size, 0, hides_frames=False)
-        config = description(model)
-    with torch.no_grad():
-        list(model.parameters())[-1].normal_(0, 0.1)
-        list(model.parameters())[-2].mul_(20)
-    described = Description(
-        task="ctc",
-        architecture="conformer" if kind == "conformer" else "ctc",
-        config=config,
-        front_end={"sample_rate": RATE},
-    )
-    write_bundle(folder, described, model.state_dict(), tokenizer_files(tokenizer))
-    return folder
 
 
 @pytest.fixture(scope="module", params=["conformer", "wav2vec2"])
 def bundle(request, tmp_path_factory) -> str:
-    return write(str(tmp_path_factory.mktemp("bundles") / request.param), request.param)
+    return write_recogniser(str(tmp_path_factory.mktemp("bundles") / request.param), request.param)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> str:
-    return write(str(tmp_path_factory.mktemp("bundles") / "small"), "conformer")
+    return write_recogniser(str(tmp_path_factory.mktemp("bundles") / "small"), "conformer")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +61,7 @@ def test_a_bad_recording_is_a_failure_in_its_place_and_the_others_go_on(small, f
 
 def test_a_long_recording_in_windows_says_what_it_says_as_a_whole(voiced, tmp_path):
     """With a model whose frames see little around them, windows change nothing at all."""
-    bundle = write(str(tmp_path / "b"), "conformer")
+    bundle = write_recogniser(str(tmp_path / "b"), "conformer")
     model = Transcriber.open(bundle)
     for layer in model.model.layers:
         torch.nn.init.zeros_(layer.attention.out.weight)
