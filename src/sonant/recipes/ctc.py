@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from torch import nn
 
 from sonant.audio.augment.augmenter import Augmenter, CorpusAugmentation, WaveformAugmentation
-from sonant.base import config as configs
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError
-from sonant.batches.bucketing import BucketingConfig, LengthGroupingConfig, RandomConfig, SortingConfig
-from sonant.batches.collate import collate_speech
-from sonant.batches.examples import ExampleConfig, SpeechExamples
+from sonant.batches.batch import SpeechBatch
+from sonant.batches.bucketing import BucketingConfig, LengthGroupingConfig, RandomConfig
 from sonant.batches.heard import Precision
-from sonant.batches.loader import Loader, LoaderConfig
+from sonant.batches.loader import Loader
 from sonant.batches.sounds import CorpusSounds
-from sonant.batches.source import CorpusSource
 from sonant.checkpoints.bundle import open_bundle
 from sonant.decoding.spelling import Spelling
+from sonant.evaluation.recognition import recognition_rows
+from sonant.evaluation.table import Row
 from sonant.models.conformer import Conformer, ConformerConfig
 from sonant.models.ctc import EncoderConfig, new_model
 from sonant.objectives.ctc import Ctc, CtcConfig
 from sonant.recipes.ctc_bundle import save_bundle
-from sonant.recipes.ctc_validation import Validation
-from sonant.recipes.freezing import beginnings, freeze, freeze_front_end
-from sonant.recipes.hearing import heard_once
-from sonant.recipes.speech import CorporaConfig, check_given, told, training_corpora, validation_corpora
+from sonant.recipes.freezing import beginnings
+from sonant.recipes.recognition import Learnt, freeze_all, recognition_parts, tell_all_unknown
+from sonant.recipes.speech import CorporaConfig, check_given, training_corpora, validation_corpora
 from sonant.recipes.transcripts import (
     TranscriptTokenizerConfig,
     possible,
     tell_too_long,
-    tell_unknown,
     transcript_tokenizer,
-    unknown_characters,
 )
 from sonant.text.coding import Tokenizer
 from sonant.training.config import BestConfig, TrainerConfig
 from sonant.training.console import Console
 from sonant.training.engine import Engine
-from sonant.training.groups import freeze as freeze_groups
 from sonant.training.parts import Parts
 from sonant.training.randomness import seed_all
 from sonant.training.run_folder import RunFolder
@@ -85,8 +79,7 @@ def build(config: Config) -> Build:
         train, validation = training_corpora(config.corpora), validation_corpora(config.corpora)
         folder = config.start or getattr(config.model, "folder", "")
         tokenizer = engine.on_main(lambda: transcript_tokenizer(config.tokenizer, folder, run, train))
-        for split, corpora in ((config.corpora.train_split, train), (config.corpora.validation_split, validation)):
-            tell_unknown(split, unknown_characters(corpora, tokenizer), console.say)
+        tell_all_unknown(config, train, validation, tokenizer, console.say)
         model: Any = _model(config, tokenizer, console)
         augmenter = Augmenter(config.augmentations, config.trainer.seed, CorpusSounds)
         train, left = possible(
@@ -105,30 +98,12 @@ def build(config: Config) -> Build:
             seed=config.trainer.seed,
             begins=beginnings(model, config.begins),
         )
-        placed = partial(CorpusSource, rank=engine.rank, world=engine.world)
-        heard = ExampleConfig(sample_rate=model.sample_rate)
-        changed = augmenter.waveform if config.augmentations else None
-        examples = SpeechExamples(heard, seed=config.trainer.seed, encode=tokenizer.encode, augment=changed)
-        known = heard_once(config, model, examples, train, console.say)
-        source = placed(train, *known, config.batches, seed=config.trainer.seed)
-        fixed = placed(
-            validation,
-            SpeechExamples(heard, encode=tokenizer.encode),
-            collate_speech,
-            SortingConfig(max_seconds=config.validation_seconds),
-        )
-        made = Validation(engine, run, Loader(fixed), objective, spelling, config.corpora.validation_split)
-        engine.on_main(lambda: made.look_at(source.load(0, 0)))
-        console.say(_told(model, tokenizer, told(train), told(validation)))
-        return Parts(
-            model=model,
-            objective=objective,
-            loader=Loader(source, LoaderConfig(pin_memory=engine.device.type == "cuda")),
-            validate=made.validate,
-            save_bundle=partial(save_bundle, config, model, tokenizer, train, made),
-            sections=made.sections,
-            config=configs.to_dict(config),
-        )
+
+        def measure(model: nn.Module, loader: Loader[SpeechBatch]) -> list[Row]:
+            return recognition_rows(model, loader, spelling, objective, device=engine.device)
+
+        learnt = Learnt(config, model, objective, tokenizer, augmenter, train, validation)
+        return recognition_parts(learnt, engine, run, console, measure, save_bundle)
 
     return parts
 
@@ -147,17 +122,5 @@ def _model(config: Config, tokenizer: Tokenizer, console: Console) -> nn.Module:
         model, missing = new_model(config.model, tokenizer.size, tokenizer.blank_id, hides_frames=hides_frames)
         if missing:
             console.say(f"the weights are those of {config.model.folder}; begun anew: {', '.join(missing)}")
-    if config.freeze_front_end and (config.start or getattr(config.model, "folder", "")):
-        freeze_front_end(model)
-    freeze(model, config.freeze)
-    freeze_groups(model, config.trainer.optimizer.groups)
+    freeze_all(config, model)
     return model
-
-
-def _told(model: nn.Module, tokenizer: Tokenizer, train: str, validation: str) -> str:
-    """What is about to be trained on what, in a line."""
-    learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    return (
-        f"{learning / 1e6:.2f} million weights to learn, {tokenizer.size:,} symbols; "
-        f"{train} to train on, {validation} to validate"
-    )

@@ -18,7 +18,7 @@ from sonant.evaluation.table import fingerprint_of
 from sonant.models.causal_lora import merged
 from sonant.models.conformer import Conformer
 from sonant.models.ctc import description as encoder_description
-from sonant.recipes.ctc_validation import Validation
+from sonant.recipes.recognition_validation import Validation
 from sonant.recipes.speech import told
 from sonant.text.coding import Tokenizer
 

@@ -28,7 +28,7 @@ from sonant.models.twins import Hearing
 from sonant.recipes.freezing import FRONT_ENDS
 
 if TYPE_CHECKING:
-    from sonant.recipes.ctc import Config
+    from sonant.recipes.recognition import RecognitionConfig
 
 _SETTINGS = ("model_type", "conv_dim", "conv_kernel", "conv_stride", "conv_bias", "feat_extract_norm", "num_mel_bins")
 _BEHIND = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "final_dropout", "num_layers", "dtype")
@@ -36,7 +36,7 @@ _SPARE = 1.1  # segments of the store are never quite full
 
 
 def heard_once(
-    config: Config,
+    config: RecognitionConfig,
     model: Any,
     examples: SpeechExamples,
     corpora: Sequence[Corpus],
@@ -90,7 +90,7 @@ def hearing(model: Any, num_layers: int | None) -> list[tuple[str, Tensor]]:
     return [pair for pair in entries if not pair[0].startswith(model.behind(num_layers))]
 
 
-def _reason_against(config: Config, model: Any) -> str:
+def _reason_against(config: RecognitionConfig, model: Any) -> str:
     if config.augmentations:
         return "waveforms are augmented"
     if _learning(model, None):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from torch import nn
 
 from sonant.base import storage
 from sonant.batches.batch import SpeechBatch
 from sonant.batches.loader import Loader
-from sonant.decoding.spelling import Spelling
-from sonant.evaluation.recognition import recognition_figures, recognition_rows
+from sonant.evaluation.recognition import recognition_figures
 from sonant.evaluation.table import Evaluation, Facts, Row, write_evaluation
-from sonant.objectives.ctc import Ctc
 from sonant.reports.page import Block, section, table
+from sonant.text.coding import Tokenizer
 from sonant.training.engine import Engine
 from sonant.training.run_folder import RunFolder
 
 TABLE, FIRST = "utterances.parquet", "first_batch.json"  # of the run: of its best weights; what it saw first
 _SHOWN = 12
+Measure = Callable[[nn.Module, Loader[SpeechBatch]], list[Row]]
 
 
 class Validation:
@@ -31,22 +32,23 @@ class Validation:
         engine: Engine,
         run: RunFolder,
         loader: Loader[SpeechBatch],
-        objective: Ctc,
-        spelling: Spelling,
+        measure: Measure,
+        *,
+        task: str,
         split: str,
     ) -> None:
-        self.engine, self.run, self.loader, self.split = engine, run, loader, split
-        self.objective, self.spelling = objective, spelling
+        self.engine, self.run, self.loader, self.measure = engine, run, loader, measure
+        self.task, self.split = task, split
         self.rows: tuple[Row, ...] = ()
 
     def validate(self, model: nn.Module, step: int) -> Mapping[str, float]:
-        own = recognition_rows(model, self.loader, self.spelling, self.objective, device=self.engine.device)
+        own = self.measure(model, self.loader)
         self.rows = tuple(sorted((row for rows in self.engine.gather(own) for row in rows), key=lambda row: row.id))
         return recognition_figures(self.rows)
 
     def write_table(self, bundle: str, data: str) -> None:
         """The rows behind the figures of the best weights."""
-        facts = Facts(task="ctc", bundle=bundle, data=data, split=self.split)
+        facts = Facts(task=self.task, bundle=bundle, data=data, split=self.split)
         write_evaluation(self.run.path(TABLE), Evaluation(facts, self.rows))
         self.run.send_file(TABLE)
 
@@ -63,14 +65,14 @@ class Validation:
             blocks.append(section("Worst answers", table(["utterance", "errors", "said", "written"], rows)))
         return blocks
 
-    def look_at(self, batch: SpeechBatch) -> None:
+    def look_at(self, batch: SpeechBatch, tokenizer: Tokenizer, num_frames: Callable[[int], Any]) -> None:
         """Keeps what the first batch holds for the page."""
         assert batch.tokens is not None
         assert batch.token_lengths is not None
-        tokenizer, rows = self.spelling.tokenizer, []
+        rows = []
         for row, id in enumerate(batch.ids[:_SHOWN]):
             num_samples = int(batch.lengths.values[row])
             tokens = batch.tokens[row, : int(batch.token_lengths.values[row])].tolist()
-            seconds, frames = num_samples / batch.sample_rate, int(self.objective.num_frames(num_samples))
+            seconds, frames = num_samples / batch.sample_rate, int(num_frames(num_samples))
             rows.append([id, round(seconds, 2), frames, len(tokens), tokenizer.decode(tokens)])
         storage.write_text(self.run.path(FIRST), json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
