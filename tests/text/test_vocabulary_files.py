@@ -91,6 +91,17 @@ def test_a_vocabulary_of_several_languages_gives_the_one_asked_for(tmp_path):
         read_vocabulary(location, language="en")
 
 
+def test_of_several_languages_the_noted_one_is_usual_and_what_was_added_to_it_is_not_anothers(tmp_path):
+    location = write(tmp_path, "vocab.json", {"eng": {"<pad>": 0, "a": 1, "th": 2}, "deu": {"<pad>": 0, "ä": 1}})
+    write(
+        tmp_path,
+        "tokenizer_config.json",
+        {"target_lang": "eng", "pad_token": "<pad>", "added_tokens_decoder": {"2": {"content": "th"}}},
+    )
+    assert read_vocabulary(location).symbols == ("<pad>", "a", "th")
+    assert read_vocabulary(location, language="deu").symbols == ("<pad>", "ä")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

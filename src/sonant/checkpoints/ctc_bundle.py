@@ -1,7 +1,8 @@
 """The files that make a bundle of a recogniser a folder of `transformers` as well, where its architecture is theirs.
 
 `AutoModelForCTC`, `AutoFeatureExtractor` and `AutoTokenizer` read config.json, preprocessor_config.json, vocab.json or
-tokenizer.json, and tokenizer_config.json; everything of ours lies beside them and does not disturb.
+tokenizer.json, and tokenizer_config.json; everything of ours lies beside them and does not disturb. Where a model was
+adapted to a language, its adapter lies there too, and its symbols under its name, as folders of several have them.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from sonant.base import storage
-from sonant.text.characters import CharacterTokenizer
+from sonant.checkpoints.tensors import packed
+from sonant.models.language_adapters import file_of, of_language
+from sonant.text.characters import SYMBOLS, CharacterTokenizer
 from sonant.text.coding import Tokenizer
 
 _NAMES = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "blank": "pad_token"}
 _OWN = ("_name_or_path", "transformers_version")
 
 
-def tokenizer_files(tokenizer: Tokenizer) -> dict[str, str | bytes]:
+def tokenizer_files(tokenizer: Tokenizer, language: str = "") -> dict[str, str | bytes]:
     """What `load_tokenizer` reads, and transformers too."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save(folder)
@@ -36,10 +39,18 @@ def tokenizer_files(tokenizer: Tokenizer) -> dict[str, str | bytes]:
             "tokenizer_class": "Wav2Vec2CTCTokenizer",
             "word_delimiter_token": tokenizer.vocabulary.word_delimiter or " ",
         }
+        if language:
+            settings["target_lang"] = language
+            files[SYMBOLS] = _json({language: tokenizer.vocabulary.ids})
     else:
         settings["tokenizer_class"] = "PreTrainedTokenizerFast"
     files["tokenizer_config.json"] = _json({name: value for name, value in settings.items() if value is not None})
     return files
+
+
+def adapter_files(model: Any, weights: Mapping[str, Tensor]) -> dict[str, str | bytes]:
+    """The adapter and the head of the language that the model was adapted to, if it was to one."""
+    return {file_of(model.language): packed(of_language(weights))} if getattr(model, "language", "") else {}
 
 
 def encoder_files(model: nn.Module, tokenizer: Tokenizer) -> dict[str, str | bytes]:

@@ -14,6 +14,12 @@ from sonant.base.errors import SonantError, StorageError
 
 def write_tensors(location: str, tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> None:
     """The same tensors give the same bytes; those that share memory are written once each."""
+    content = packed(tensors, notes)
+    storage.write_whole(location, lambda file: file.write(content))
+
+
+def packed(tensors: Mapping[str, Tensor], notes: Mapping[str, str] | None = None) -> bytes:
+    """What such a file holds."""
     from safetensors.torch import save
 
     ready = {name: tensors[name].detach().to("cpu").contiguous() for name in sorted(tensors)}
@@ -22,8 +28,8 @@ def write_tensors(location: str, tensors: Mapping[str, Tensor], notes: Mapping[s
         if tensor.untyped_storage().data_ptr() in seen:
             ready[name] = tensor.clone()
         seen.add(tensor.untyped_storage().data_ptr())
-    content = save(ready, dict(notes or {}) | {"format": "pt"})
-    storage.write_whole(location, lambda file: file.write(content))
+    content: bytes = save(ready, dict(notes or {}) | {"format": "pt"})
+    return content
 
 
 def read_tensors(location: str, device: str = "cpu") -> dict[str, Tensor]:

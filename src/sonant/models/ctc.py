@@ -18,6 +18,7 @@ from sonant.base.errors import ConfigError, SonantError
 from sonant.models import listening_halves
 from sonant.models.borrowed import adapt_layers, config_for, set_dropouts, transformers_config
 from sonant.models.causal_lora import LoraConfig
+from sonant.models.language_adapters import LanguageConfig, begin, is_of_language, with_adapters
 from sonant.models.listening_halves import load_half, new_half
 from sonant.models.speech_encoders import FEATURE_FAMILIES, WAVEFORM_FAMILIES, listening
 from sonant.models.speech_parts import quietly
@@ -43,14 +44,19 @@ class EncoderConfig:
     final_dropout: _Chance = 0.0
     layer_drop: _Chance = 0.0
     lora: LoraConfig | None = None  # the layers' matrices get adapters, and only these and the head learn
+    adapter: LanguageConfig | None = None  # that of a language, as in MMS: only it and the head learn
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.folder and self.settings:
             problem = "settings are those of a model from scratch, a folder has its own."
             raise ConfigError("model.settings", problem, "Leave one of the two out.")
-        if self.lora and not self.folder:
-            raise ConfigError("model.lora", "adapters need a model that has learnt something.", "Name its folder.")
+        for key in ("lora", "adapter"):
+            if getattr(self, key) and not self.folder:
+                problem = "adapters need a model that has learnt something."
+                raise ConfigError(f"model.{key}", problem, "Name its folder.")
+        if self.lora and self.adapter:
+            raise ConfigError("model.adapter", "there are adapters of model.lora already.", "Leave one of the two out.")
 
 
 def new_model(
@@ -60,13 +66,19 @@ def new_model(
     described = config_for(config.folder, config.family, config.settings, FAMILIES)
     set_dropouts(described, config)
     described.pad_token_id = blank_id
+    if config.adapter:
+        with_adapters(described, config.adapter)
     if described.model_type in listening_halves.FAMILIES:
         model, missing = load_half(config.folder, described, vocabulary_size, config.final_dropout)
     else:
         described.vocab_size, described.final_dropout = vocabulary_size, config.final_dropout
         described.mask_time_prob, described.mask_feature_prob = _HIDING if hides_frames else 0.0, 0.0
         network, missing = _network(config.folder, described)
-        model = listening(network, normalizes=_normalizes(config.folder))
+        if config.adapter:
+            missing = begin(network, config.adapter, config.folder, missing)
+        language = config.adapter.language if config.adapter else ""
+        model = listening(network, normalizes=_normalizes(config.folder), language=language)
+    _check_missing(missing, config)
     if config.lora:
         adapt_layers(model, config.lora)
         model.get_submodule("lm_head").requires_grad_(True)
@@ -79,7 +91,8 @@ def build(config: Mapping[str, Any]) -> nn.Module:
     described = transformers_config(settings.pop("model_type"), settings)
     if described.model_type in listening_halves.FAMILIES:
         return new_half(described, config["vocabulary_size"], config["final_dropout"])
-    return listening(_network("", described)[0], normalizes=config["normalize"])
+    network, _ = _network("", described)
+    return listening(network, normalizes=config["normalize"], language=config.get("language", ""))
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -88,7 +101,8 @@ def description(model: Any) -> dict[str, Any]:
     if values["model_type"] in listening_halves.FAMILIES:
         rate = model.dropout.probability
         return {"settings": values, "vocabulary_size": model.lm_head.out_features, "final_dropout": rate}
-    return {"settings": values, "normalize": model.normalizes}
+    language = {"language": model.language} if model.language else {}
+    return {"settings": values, "normalize": model.normalizes, **language}
 
 
 def _network(folder: str, described: Any) -> tuple[Any, list[str]]:
@@ -107,17 +121,18 @@ def _network(folder: str, described: Any) -> tuple[Any, list[str]]:
         problem = f"it cannot be built: {str(error).splitlines()[0]}"
         raise SonantError(folder or "model.settings", problem, "Look at its settings and its weights.") from error
     mismatched = {entry[0] if isinstance(entry, tuple) else entry for entry in told["mismatched_keys"]}
-    return network, _checked(sorted({*told["missing_keys"], *mismatched}), folder)
+    return network, sorted({*told["missing_keys"], *mismatched})
 
 
-def _checked(missing: list[str], folder: str) -> list[str]:
-    """Only the head and the vector for hidden frames may begin anew: else this is no checkpoint of that family."""
-    strange = [name for name in missing if not name.startswith("lm_head.") and "masked_spec_embed" not in name]
+def _check_missing(missing: list[str], config: EncoderConfig) -> None:
+    """Only the head, a new language's adapter and the vector for hidden frames may begin anew: else this is no
+    checkpoint of that family."""
+    known = [name for name in missing if "masked_spec_embed" not in name and not name.startswith("lm_head.")]
+    strange = [name for name in known if not (config.adapter and is_of_language(name))]
     if strange:
         more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
         problem = f"weights of the encoder are missing: {', '.join(strange[:3])}{more}."
-        raise SonantError(folder, problem, "Name a folder with a whole encoder.")
-    return missing
+        raise SonantError(config.folder, problem, "Name a folder with a whole encoder.")
 
 
 def _normalizes(folder: str) -> bool:

@@ -52,6 +52,7 @@ class SpeechEncoder:
     convolutions: BorrowedConvolutions | None
     front_end: FrontEnd | None
     normalizes: bool
+    language: str
 
     sample_rate = 16000
 
@@ -155,14 +156,15 @@ class SpeechEncoder:
         return x if hidden.bands is None else x.masked_fill(hidden.bands[:, None, :], 0)
 
 
-def listening(network: Any, *, normalizes: bool) -> nn.Module:
-    """The same network, able to hear and score; its weights and names do not change."""
+def listening(network: Any, *, normalizes: bool, language: str = "") -> nn.Module:
+    """The same network, able to hear and score; its weights and names do not change. `language` is that of its
+    adapters."""
     config = network.config
     _check(config)
     kind = type(network)
     with_own_parts(network)
     network.__class__ = type(kind.__name__, (SpeechEncoder, kind), {"__module__": kind.__module__})
-    network.normalizes = normalizes
+    network.normalizes, network.language = normalizes, language
     network.convolutions = network.front_end = None
     if config.model_type in WAVEFORM_FAMILIES:
         # Not a child: its weights are those of the network already.

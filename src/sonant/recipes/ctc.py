@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -16,11 +17,13 @@ from sonant.batches.heard import Precision
 from sonant.batches.loader import Loader
 from sonant.batches.sounds import CorpusSounds
 from sonant.checkpoints.bundle import open_bundle
+from sonant.corpus.manifest import Corpus
 from sonant.decoding.spelling import Spelling
 from sonant.evaluation.recognition import recognition_rows
 from sonant.evaluation.table import Row
 from sonant.models.conformer import Conformer, ConformerConfig
 from sonant.models.ctc import EncoderConfig, new_model
+from sonant.models.language_adapters import check_language, freeze_the_rest
 from sonant.objectives.ctc import Ctc, CtcConfig
 from sonant.recipes.ctc_bundle import save_bundle
 from sonant.recipes.freezing import beginnings
@@ -77,8 +80,7 @@ def build(config: Config) -> Build:
 
     def parts(engine: Engine, run: RunFolder, console: Console) -> Parts:
         train, validation = training_corpora(config.corpora), validation_corpora(config.corpora)
-        folder = config.start or getattr(config.model, "folder", "")
-        tokenizer = engine.on_main(lambda: transcript_tokenizer(config.tokenizer, folder, run, train))
+        tokenizer = engine.on_main(lambda: _tokenizer(config, run, train))
         tell_all_unknown(config, train, validation, tokenizer, console.say)
         model: Any = _model(config, tokenizer, console)
         augmenter = Augmenter(config.augmentations, config.trainer.seed, CorpusSounds)
@@ -108,6 +110,14 @@ def build(config: Config) -> Build:
     return parts
 
 
+def _tokenizer(config: Config, run: RunFolder, train: Sequence[Corpus]) -> Tokenizer:
+    folder, adapter = config.start or getattr(config.model, "folder", ""), getattr(config.model, "adapter", None)
+    if adapter is None:
+        return transcript_tokenizer(config.tokenizer, folder, run, train)
+    check_language(folder, adapter)
+    return transcript_tokenizer(config.tokenizer, "" if adapter.new else folder, run, train, adapter.language)
+
+
 def _model(config: Config, tokenizer: Tokenizer, console: Console) -> nn.Module:
     seed_all(config.trainer.seed, 0)  # every rank begins with the same weights
     if config.start:
@@ -122,5 +132,7 @@ def _model(config: Config, tokenizer: Tokenizer, console: Console) -> nn.Module:
         model, missing = new_model(config.model, tokenizer.size, tokenizer.blank_id, hides_frames=hides_frames)
         if missing:
             console.say(f"the weights are those of {config.model.folder}; begun anew: {', '.join(missing)}")
+    if getattr(model, "language", ""):
+        freeze_the_rest(model)
     freeze_all(config, model)
     return model

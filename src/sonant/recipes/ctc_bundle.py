@@ -12,7 +12,7 @@ from sonant.base import config as configs
 from sonant.base import storage
 from sonant.checkpoints.bundle import Description, write_bundle
 from sonant.checkpoints.card import Card, card_text
-from sonant.checkpoints.ctc_bundle import encoder_files, tokenizer_files
+from sonant.checkpoints.ctc_bundle import adapter_files, encoder_files, tokenizer_files
 from sonant.corpus.manifest import Corpus
 from sonant.evaluation.table import fingerprint_of
 from sonant.models.causal_lora import merged
@@ -37,13 +37,14 @@ def save_bundle(
     step: int,
     metrics: Mapping[str, float],
 ) -> None:
-    files = tokenizer_files(tokenizer)
+    language, weights = getattr(model, "language", ""), merged(model, weights)
+    files = tokenizer_files(tokenizer, language)
     if isinstance(model, Conformer):
         architecture = "conformer"
         described = configs.to_dict(model.config) | {"vocabulary_size": tokenizer.size}
     else:
         architecture, described = "ctc", encoder_description(model)
-        files |= encoder_files(model, tokenizer)
+        files |= encoder_files(model, tokenizer) | adapter_files(model, weights)
     description = Description(
         task="ctc",
         architecture=architecture,
@@ -56,7 +57,7 @@ def save_bundle(
         step=step,
     )
     files["README.md"] = card_text(_card(config, model, architecture), description)
-    write_bundle(folder, description, merged(model, weights), files)
+    write_bundle(folder, description, weights, files)
     if validation.rows:
         validation.write_table(fingerprint_of(storage.join(folder, "model.safetensors")), "")
 

@@ -44,15 +44,20 @@ class TooLong:
 
 
 def transcript_tokenizer(
-    config: TranscriptTokenizerConfig, model_folder: str, run: RunFolder, corpora: Sequence[Corpus]
+    config: TranscriptTokenizerConfig,
+    model_folder: str,
+    run: RunFolder,
+    corpora: Sequence[Corpus],
+    language: str = "",
 ) -> Tokenizer:
-    """The one that the run began with; at its beginning, one that is there or one that is trained."""
+    """The one that the run began with; at its beginning, one that is there or one that is trained. `language` is one of
+    several that the model has."""
     kept = run.path("tokenizer")
     if not os.path.isdir(kept):
         if config.folder:
             found = load_tokenizer(config.folder)
         else:
-            found = _of_model(model_folder) or train_tokenizer(_texts(corpora), config.train)
+            found = _of_model(model_folder, language) or train_tokenizer(_texts(corpora), config.train)
         with storage.storage_errors(kept):
             os.makedirs(kept + ".part", exist_ok=True)
             found.save(kept + ".part")
@@ -64,11 +69,11 @@ def transcript_tokenizer(
     return tokenizer
 
 
-def _of_model(folder: str) -> Tokenizer | None:
+def _of_model(folder: str, language: str) -> Tokenizer | None:
     """That of a checkpoint which was fine-tuned with CTC; the blank is what it pads with."""
     if not folder or not any(storage.exists(storage.join(folder, name)) for name in ("vocab.json", "text.json")):
         return None
-    found, where = load_tokenizer(folder), storage.join(folder, "config.json")
+    found, where = load_tokenizer(folder, language), storage.join(folder, "config.json")
     blank = read_json(where).get("pad_token_id") if storage.exists(where) else None
     if found.blank_id is not None and blank is not None and blank != found.blank_id:
         problem = f"pad_token_id is {blank}, but the vocabulary pads with {found.blank_id}: one of them is no blank."

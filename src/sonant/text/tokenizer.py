@@ -51,19 +51,19 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     return CharacterTokenizer(build_vocabulary(map(normalizer, texts), config.vocabulary), normalizer)
 
 
-def load_tokenizer(folder: str) -> Tokenizer:
-    """What `save` wrote, or a tokenizer of transformers."""
+def load_tokenizer(folder: str, language: str = "") -> Tokenizer:
+    """What `save` wrote, or a tokenizer of transformers; `language` chooses from a vocabulary of several."""
     if storage.exists(storage.join(folder, DESCRIPTION)):
-        return _saved(folder)
+        return _saved(folder, language)
     if storage.exists(storage.join(folder, subwords.DEFINITION)):
         return _subwords_of_transformers(folder)
     if storage.exists(storage.join(folder, characters.SYMBOLS)):
-        return _characters_of_transformers(folder)
+        return _characters_of_transformers(folder, language)
     problem = f"there is no tokenizer: neither {DESCRIPTION} nor {subwords.DEFINITION} nor {characters.SYMBOLS}."
     raise TextError(folder, problem, "Give the folder of a trained model.")
 
 
-def _saved(folder: str) -> Tokenizer:
+def _saved(folder: str, language: str) -> Tokenizer:
     where = storage.join(folder, DESCRIPTION)
     described = read_json(where)
     if described.get("format") != FORMAT_VERSION:
@@ -73,7 +73,7 @@ def _saved(folder: str) -> Tokenizer:
     specials: dict[str, Any] = dict.fromkeys(KINDS_OF_SPECIALS) | described.get("specials", {})
     match described.get("kind"):
         case characters.KIND:
-            vocabulary = read_vocabulary(storage.join(folder, characters.SYMBOLS), **specials)
+            vocabulary = read_vocabulary(storage.join(folder, characters.SYMBOLS), language=language, **specials)
             return CharacterTokenizer(vocabulary, normalizer)
         case subwords.KIND:
             return _wrapped(folder, read_text(storage.join(folder, subwords.DEFINITION)), specials, normalizer)
@@ -97,11 +97,11 @@ def _wrapped(folder: str, definition: str, specials: dict[str, Any], normalizer:
         raise TextError(storage.join(folder, subwords.DEFINITION), error.problem, error.action) from error
 
 
-def _characters_of_transformers(folder: str) -> CharacterTokenizer:
+def _characters_of_transformers(folder: str, language: str) -> CharacterTokenizer:
     """Texts take the case of the vocabulary: in another one every letter would be unknown."""
     if storage.exists(storage.join(folder, "merges.txt")):
         problem = "its tokenizer has an old form, vocab.json with merges.txt."
         raise TextError(folder, problem, "Load it with transformers and save it again: that writes tokenizer.json.")
-    vocabulary = read_vocabulary(storage.join(folder, characters.SYMBOLS))
+    vocabulary = read_vocabulary(storage.join(folder, characters.SYMBOLS), language=language)
     case = {"upper": ("uppercase",), "lower": ("lowercase",)}.get(vocabulary.case, ())
     return CharacterTokenizer(vocabulary, Normalizer(NormalizerConfig(steps=(*case, "collapse_whitespace"))))

@@ -26,13 +26,15 @@ def read_vocabulary(location: str, *, language: str = "", **specials: str | None
     """Any of the three kinds; `blank="_"` and its like name what has an unusual name.
 
     What lies beside a `vocab.json` (tokenizer_config.json, added_tokens.json) is heeded as transformers does.
-    `language` chooses from a vocabulary of several.
+    `language` chooses from a vocabulary of several; by default the one that transformers notes as `target_lang`.
     """
     text = read_text(location)
     if location.casefold().endswith(".json"):
         folder = storage.parent(location)
         settings = settings_in(folder)
-        symbols = _from_json(location, text, language) | added_symbols(folder, settings)
+        symbols, is_of_several = _from_json(location, text, language or settings.get("target_lang") or "")
+        if not is_of_several:  # those that were added may be of another language
+            symbols |= added_symbols(folder, settings)
         specials = noted_specials(settings, symbols) | specials
     else:
         symbols = _from_lines(location, text)
@@ -87,11 +89,13 @@ def _unique(location: str, pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     return symbols
 
 
-def _from_json(location: str, text: str, language: str) -> dict[str, int]:
+def _from_json(location: str, text: str, language: str) -> tuple[dict[str, int], bool]:
+    """The symbols, and whether they are those of one language of several."""
     values = parse_json(location, text)
     if isinstance(values, list):
-        return _unique(location, zip(map(str, values), count()))
-    if values and all(isinstance(value, dict) for value in values.values()):
+        return _unique(location, zip(map(str, values), count())), False
+    is_of_several = bool(values) and all(isinstance(value, dict) for value in values.values())
+    if is_of_several:
         if language not in values:
             problem = f"there is a vocabulary for each of {len(values)} languages, and none for '{language}'."
             raise TextError(location, problem, suggestion(language, values))
@@ -99,7 +103,7 @@ def _from_json(location: str, text: str, language: str) -> dict[str, int]:
     for symbol, id in values.items():
         if type(id) is not int:
             raise TextError(location, f"the symbol '{symbol}' has the id {id!r}.", "Ids are whole numbers from 0 on.")
-    return dict(values)
+    return dict(values), is_of_several
 
 
 def _in_order(location: str, symbols: dict[str, int]) -> tuple[str, ...]:
