@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sonant.evaluation.breakdown import broken_down
 from sonant.evaluation.recognition import MEASURES, recognition_figures
-from sonant.evaluation.recognition_page import aligned, broken_down, confused, recognition_page
+from sonant.evaluation.recognition_page import aligned, confused, recognition_page
 from sonant.evaluation.table import Evaluation, Facts, Row
 from sonant.metrics.edits import character_edits, word_edits
 
@@ -48,10 +49,12 @@ def test_words_confused_are_counted_with_what_was_left_out_or_put_in():
 def test_groups_add_up_to_the_whole():
     evaluation = Evaluation(Facts(task="ctc", split="test"), ROWS)
     found = broken_down(evaluation, {"a": "near", "b": "far", "c": "far"})
-    assert [line[0] for line in found] == ["far", "near"]
-    assert [line[1] for line in found] == [2, 1]
-    assert found[0][3] == "80.00 %"
-    assert found[1][4] == ""  # one speaker says nothing of others
+    assert [group.value for group in found] == ["far", "near"]
+    assert [group.num_utterances for group in found] == [2, 1]
+    assert sum(group.num_words * group.wer.value for group in found) == pytest.approx(4)
+    assert found[0].cells()[3] == "80.00 %"
+    assert found[1].cells()[4] == ""  # one speaker says nothing of others
+    assert found[1].as_dict()["interval"] is None
 
 
 def test_the_page_holds_what_matters():

@@ -314,7 +314,12 @@ def test_an_evaluation_has_a_page_with_groups(run, corpus, tmp_path, capsys):
     words = ["evaluate", f"{place}/bundle", corpus, "--split", "dev", "--report", str(page), "--by", "speaker"]
     assert main(words) == 0
     assert "By speaker" in page.read_text()
-    assert main(["evaluate", f"{place}/bundle", "--by", "speaker"]) == 2
+    capsys.readouterr()
+    assert main(["evaluate", f"{place}/bundle", "--by", "speaker", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sum(group["utterances"] for group in told["by"]["speaker"]) == told["rows"]
+    assert main(["evaluate", f"{place}/bundle", "--by", "speaker"]) == 0
+    assert "by speaker" in capsys.readouterr().out
     assert main([*words[:-1], "speeker"]) == 2
     assert "Did you mean 'speaker'" in capsys.readouterr().err
 

@@ -143,6 +143,13 @@ def write_bundle(
     put_in_place(temporary, folder)
 
 
+def describe_anew(bundle: Bundle, description: Description) -> Bundle:
+    """Another description of the same weights, put in place in one go; what it names must lie there already."""
+    text = json.dumps(description.as_dict(), ensure_ascii=False, indent=2)
+    _write(bundle.path(DESCRIPTION), text + "\n")
+    return Bundle(bundle.folder, description)
+
+
 def put_in_place(temporary: str, folder: str) -> None:
     """Renames a finished folder over an older one; a kill between the two renames is mended by `recover`."""
     old = _beside(folder, ".old")

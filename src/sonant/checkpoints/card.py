@@ -5,6 +5,7 @@ Its head is the metadata that model hubs read; the rest is for people.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +45,16 @@ def card_text(card: Card, description: Description) -> str:
             _foot(description),
         ]
     )
+
+
+def with_section(text: str, heading: str, body: str) -> str:
+    """A card in which a section stands before its last line, instead of an older one of this heading; "": nowhere."""
+    older = re.compile(rf"^## {re.escape(heading)}\n.*?(?=^## |^Made with Sonant |\Z)", re.MULTILINE | re.DOTALL)
+    text = older.sub("", text)
+    if not body:
+        return text
+    head, made, foot = text.rpartition("Made with Sonant ")
+    return f"{head}## {heading}\n\n{body}\n\n{made}{foot}" if made else f"{text}\n## {heading}\n\n{body}\n"
 
 
 def _head(card: Card, description: Description) -> str:

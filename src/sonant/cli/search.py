@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _KEYS = {"--beam": "beam.width", "--ngram": "ngram", "--rescorer": "rescorer"}
 
 
-def add_search_options(parser: argparse.ArgumentParser) -> None:
+def add_search_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Without any of them a bundle decodes as it was told to: sonant evaluate --save-decoding."""
     group = parser.add_argument_group("decoding", "without these options as the bundle says, which begins as --greedy")
     group.add_argument("--greedy", action="store_true", help="the best symbol of each frame, whatever the bundle says")
@@ -31,6 +31,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         dest="sets",
         help="guide.ngram_weight=0.7, guide.word_bonus=2, beam.window=9, rescoring.weight=0.4, num_rescored=50",
     )
+    return group
 
 
 def search_settings(arguments: argparse.Namespace) -> list[str | Given]:

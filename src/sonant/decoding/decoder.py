@@ -17,8 +17,9 @@ from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError, UsageError
 from sonant.base.lengths import Lengths
 from sonant.decoding.decoders import decode_by_search, decode_greedily
-from sonant.decoding.guide import Guide, GuideConfig
+from sonant.decoding.guide import Guide, GuideConfig, build_guide
 from sonant.decoding.hypotheses import Hypothesis
+from sonant.decoding.ngram.model import NgramModel
 from sonant.decoding.prefix_beam import BeamConfig
 from sonant.decoding.rescoring import Judge, RescoringConfig, rescore
 from sonant.decoding.spelling import Spelling
@@ -81,6 +82,16 @@ class Decoder:
             raise UsageError("num_best", "one answer is all that a greedy search has.", "Search with a beam.")
 
 
+def guide_of(config: SearchConfig, spelling: Spelling, ngram: NgramModel | None) -> Guide | None:
+    """What the search is told of words; None: nothing."""
+    if ngram is None and not config.hot_words:
+        return None
+    weights = config.guide
+    if ngram is None and weights == GuideConfig():
+        weights = GuideConfig(word_bonus=0.0)  # it makes up for what n-grams take from each word
+    return build_guide(spelling, weights, ngram=ngram, hot_words=config.hot_words)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Kept:
     decoding: GreedyConfig | SearchConfig = field(default_factory=GreedyConfig)
@@ -100,11 +111,16 @@ def in_words(config: DecodingConfig) -> str:
     """A decoding in a line."""
     if isinstance(config, GreedyConfig):
         return "the best symbol of each frame"
-    parts = [f"a search with {config.beam.width:,} prefixes"]
+    beam = config.beam
+    pruned = f"within {beam.window:g} nats, tokens within {beam.frames.token_window:g}"
+    parts = [f"a search with {beam.width:,} prefixes ({pruned})"]
     if config.ngram:
-        parts.append(f"n-grams at {config.guide.ngram_weight:g}, {config.guide.word_bonus:+g} for each word")
+        weights = config.guide
+        told = f"{weights.word_bonus:+g} a word, {-weights.unknown_penalty:+g} an unknown one"
+        parts.append(f"n-grams at {weights.ngram_weight:g} ({told})")
     if config.hot_words:
         parts.append(f"{len(config.hot_words):,} hot words")
     if config.rescorer:
-        parts.append(f"{config.num_rescored:,} answers read again by a language model at {config.rescoring.weight:g}")
+        told = f"{config.rescoring.weight:g} ({config.rescoring.word_bonus:+g} a word)"
+        parts.append(f"{config.num_rescored:,} answers read again by a language model at {told}")
     return ", ".join(parts)

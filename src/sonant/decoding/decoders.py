@@ -38,13 +38,25 @@ def decode_by_search(
     num_best: int = 1,
 ) -> list[list[Hypothesis]]:
     """Up to `num_best` different texts for each row, best first, with the times of their likeliest paths."""
-    check_scores(log_probs, lengths)
-    found = search_prefixes(log_probs, lengths, spelling, config, guide)
-    chosen = [_different(prefixes, spelling, num_best) for prefixes in found]
+    chosen = best_prefixes(log_probs, lengths, spelling, config, guide, num_best)
     rows = [row for row, prefixes in enumerate(chosen) for _ in prefixes]
     flat = [prefix for prefixes in chosen for prefix in prefixes]
     paths = iter(align(log_probs, lengths, [prefix.ids for prefix in flat], spelling.blank_id, rows))
     return [[_answer(prefix, next(paths), spelling) for prefix in prefixes] for prefixes in chosen]
+
+
+def best_prefixes(
+    log_probs: np.ndarray,
+    lengths: Lengths,
+    spelling: Spelling,
+    config: BeamConfig | None = None,
+    guide: Guide | None = None,
+    num_best: int = 1,
+) -> list[list[Prefix]]:
+    """The same texts for each row without their times, which take longer to find."""
+    check_scores(log_probs, lengths)
+    found = search_prefixes(log_probs, lengths, spelling, config, guide)
+    return [_different(prefixes, spelling, num_best) for prefixes in found]
 
 
 def _of_path(path: np.ndarray, peaks: np.ndarray, spelling: Spelling) -> Hypothesis:

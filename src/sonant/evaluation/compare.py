@@ -53,7 +53,8 @@ def read_run(place: str) -> Contestant:
     """A run's folder, or the table of an evaluation by itself."""
     name = os.path.basename(place.rstrip("/"))
     if place.endswith(".parquet"):
-        return Contestant(name, place, [], {}, {}, read_evaluation(place))
+        found = read_evaluation(place)
+        return Contestant(name, place, [], {}, _settings_of(found), found)
     log = storage.join(place, "metrics.jsonl")
     if not storage.exists(log):
         raise UsageError(place, "this is no run: metrics.jsonl is missing.", "Name folders given to --run.")
@@ -125,6 +126,7 @@ def interval_text(found: Interval) -> str:
 
 
 _NOWHERE = (float("nan"), float("nan"))
+_NOT_SETTINGS = {"tried", "real_time_factor"}
 _NO_FIGURES = {"kind", "step", "clock", "ids", "says", "figure", "action"}
 
 
@@ -136,6 +138,13 @@ def _check_same_data(runs: Sequence[Contestant]) -> None:
         if {row.id for row in run.evaluation.rows} != {row.id for row in tables[0].evaluation.rows}:
             problem = f"it was tested on other utterances than {tables[0].place}: they cannot be compared."
             raise UsageError(run.place, problem, "Evaluate both on the same split: sonant evaluate BUNDLE CORPUS.")
+
+
+def _settings_of(evaluation: Evaluation) -> dict[str, Any]:
+    """Of a table by itself: what it was made with, and how."""
+    facts = evaluation.facts
+    told = {name: value for name, value in facts.settings.items() if name not in _NOT_SETTINGS}
+    return {"bundle": facts.bundle, **flat(told)}
 
 
 def _headline(run: Contestant) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from sonant.evaluation.breakdown import COLUMNS, broken_down, percent
 from sonant.evaluation.table import Evaluation, Row
 from sonant.metrics.edits import Pair, align
 from sonant.metrics.intervals import BootstrapConfig, Interval
@@ -29,40 +29,24 @@ def recognition_page(
     """`groups` are columns of the manifest, each with the value of every utterance by id."""
     rows, rates = evaluation.rows, {name: found for name, found in intervals.items() if name != "loss"}
     hours = sum(row.seconds or 0.0 for row in rows) / 3600
-    page = Page(title, f"{len(rows):,} utterances, {hours:.2f} h of '{evaluation.facts.split}'")
-    page.add(section("At a glance", figures({name: _percent(found.value) for name, found in rates.items()})))
+    decoded = evaluation.facts.settings.get("decoded")
+    measured = f"{len(rows):,} utterances, {hours:.2f} h of '{evaluation.facts.split}'"
+    page = Page(title, f"{measured}; decoded by {decoded}" if decoded else measured)
+    page.add(section("At a glance", figures({name: percent(found.value) for name, found in rates.items()})))
     cells = [
-        [name, *(_percent(value) for value in (found.value, found.low, found.high))] for name, found in rates.items()
+        [name, *(percent(value) for value in (found.value, found.low, found.high))] for name, found in rates.items()
     ]
     note = "Intervals: bootstrap over whole speakers. Rates are of the words, or characters, that were said."
     page.add(section("Figures", table(["figure", "value", "95 % low", "high"], cells, is_sortable=False), note=note))
     for column, values in groups.items():
-        page.add(section(f"By {column}", table(_COLUMNS, broken_down(evaluation, values, config))))
+        side_by_side = [group.cells() for group in broken_down(evaluation, values, config)]
+        page.add(section(f"By {column}", table(COLUMNS, side_by_side)))
     page.add(section("Words that were confused", table(["said", "written", "times"], confused(rows))))
     worst = sorted(rows, key=lambda row: (-row.totals["wer"], row.id))[:_WORST]
     told = [[row.id, row.totals["wer"], row.counts["wer"], aligned(row)] for row in worst if row.totals["wer"]]
     note = "Struck out: said and not written. Underlined: written and not said."
     page.add(section("Worst utterances", table(["utterance", "errors", "words", "alignment"], told), note=note))
     return page.html()
-
-
-_COLUMNS = ("group", "utterances", "words", "wer", "95 % low", "high", "cer")
-
-
-def broken_down(
-    evaluation: Evaluation, values: Mapping[str, str], config: BootstrapConfig | None = None
-) -> list[list[object]]:
-    """A row for each value: how many utterances and words, and their rates."""
-    found: list[list[object]] = []
-    for value in sorted(set(values.values())):
-        rows = tuple(row for row in evaluation.rows if values.get(row.id) == value)
-        if rows:
-            part = Evaluation(evaluation.facts, rows)
-            wer = part.interval("wer", config)
-            words = int(sum(row.counts["wer"] for row in rows))
-            rates = [_percent(rate) for rate in (wer.value, wer.low, wer.high, part.figure("cer"))]
-            found.append([value, len(rows), words, *rates])
-    return found
 
 
 def confused(rows: Sequence[Row]) -> list[list[object]]:
@@ -93,7 +77,3 @@ def _shown(pair: Pair[str]) -> str:
     parts = [f'<del style="color:{said}">{escape(pair.reference or "")}</del>'] if said else []
     parts += [f'<ins style="color:{written}">{escape(pair.hypothesis or "")}</ins>'] if written else []
     return " ".join(parts)
-
-
-def _percent(value: float) -> str:
-    return "" if math.isnan(value) else f"{100 * value:.2f} %"

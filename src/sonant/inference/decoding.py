@@ -8,11 +8,11 @@ from sonant.base import storage
 from sonant.base.errors import TextError
 from sonant.checkpoints.bundle import Bundle, BundleError
 from sonant.decoding.decoder import Decoder, DecodingConfig, GreedyConfig, SearchConfig, decoding_of
-from sonant.decoding.guide import Guide, build_guide
 from sonant.decoding.ngram.binary import read_ngrams
 from sonant.decoding.ngram.model import BEGIN, END, UNKNOWN, NgramModel
 from sonant.decoding.rescoring import Judge
 from sonant.decoding.spelling import NO_LETTER, Spelling
+from sonant.decoding.tuning import Tuner
 from sonant.text.coding import Tokenizer
 
 Say = Callable[[str], None]
@@ -38,21 +38,21 @@ def saved_decoding(bundle: Bundle) -> DecodingConfig:
 def open_decoder(
     bundle: Bundle, spelling: Spelling, config: DecodingConfig, device: str = "cpu", say: Say = silent
 ) -> Decoder:
-    """A decoder with everything that its config names; places in a bundle are relative to it."""
+    """A decoder with everything that its config names."""
+    return open_tuner(bundle, spelling, config, device, say).decoder(config)
+
+
+def open_tuner(
+    bundle: Bundle, spelling: Spelling, config: DecodingConfig, device: str = "cpu", say: Say = silent
+) -> Tuner:
+    """What a config names, for decoders with any weights; places in a bundle are relative to it."""
     if isinstance(config, GreedyConfig):
-        return Decoder(spelling, config)
+        return Tuner(spelling)
     ngram = read_ngrams(bundle.path(config.ngram)) if config.ngram else None
     if ngram:
         check_words(ngram, spelling, config.ngram, say)
     judge = open_judge(bundle.path(config.rescorer), spelling, device, say) if config.rescorer else None
-    return Decoder(spelling, config, guide_of(config, spelling, ngram), judge)
-
-
-def guide_of(config: SearchConfig, spelling: Spelling, ngram: NgramModel | None) -> Guide | None:
-    """What the search is told of words; None: nothing."""
-    if ngram is None and not config.hot_words:
-        return None
-    return build_guide(spelling, config.guide, ngram=ngram, hot_words=config.hot_words)
+    return Tuner(spelling, ngram, judge)
 
 
 def check_words(ngram: NgramModel, spelling: Spelling, place: str, say: Say = silent) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 from sonant.base import config as configs
+from sonant.base.bounds import Within, check_fields
 from sonant.base.conversion import convert
 from sonant.base.document import Document
 from sonant.base.errors import UsageError
@@ -16,6 +19,29 @@ from sonant.recipes.catalogue import absolute
 
 _HOT = 4.0  # nats that a hot word is worth
 _PLACES = {"ngram", "rescorer"}  # keys whose values are files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the caller of an evaluation wants of decoding; nothing: what the bundle says."""
+
+    settings: Sequence[str | Given] = ()  # of a search, on top of the bundle's
+    is_greedy: bool = False
+    num_best: Annotated[int, Within(1, 1000)] = 1  # answers of which the best is measured too
+    tune: str | None = None  # the split to choose weights on
+    save: bool = False  # what was chosen, into the bundle
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.tune and self.is_greedy:
+            raise UsageError("--greedy", "it has no weights to choose.", "Leave it or --tune out.")
+        if self.save and not (self.settings or self.is_greedy or self.tune):
+            problem = "nothing else than what the bundle says was asked for."
+            raise UsageError("--save-decoding", problem, "Give --tune SPLIT, or options of a search, or --greedy.")
+
+    @property
+    def is_anything(self) -> bool:
+        return bool(self.settings or self.is_greedy or self.tune or self.save or self.num_best > 1)
 
 
 def asked_decoding(bundle: Bundle, settings: Sequence[str | Given] = (), *, is_greedy: bool = False) -> DecodingConfig:
