@@ -1,4 +1,4 @@
-"""A recording cut where nobody speaks, as it is read: long silence is left out, no word is cut.
+"""A recording cut in every pause, as it is read: long silence is left out, no word is cut.
 
 for stretch in segments(blocks, 16000, EnergyDetector(), longest=30 * 16000):
     stretch.samples                                    # a segment, or a part of one that no pause divides
@@ -46,7 +46,7 @@ class _Cutter:
         self.held, self.first, self.is_open = np.zeros(0, np.float32), 0, False
 
     def cut(self) -> Iterator[Stretch]:
-        """Of the longest segment that is held: what stands before its best pause, or all where there is none."""
+        """Of the longest segment that is held: what stands before its last pause, or all where there is none."""
         spans = speech_spans(self.held[: self.longest], self.rate, self.detector)
         if not spans:
             yield from self._closed(self.margin)
@@ -54,23 +54,33 @@ class _Cutter:
             return
         skipped = self._skip_silence(spans)
         spans = [(first - skipped, last - skipped) for first, last in spans]
-        pause = self._pause(spans, self.longest - skipped)
-        if pause is None and not skipped:
+        pauses = self._pauses(spans, self.longest - skipped)
+        if not pauses and not skipped:
             yield Stretch(self.first, self.held[: self._whole(self.longest)], is_last=False)
             self.is_open = True
             self._drop(self.longest)
-        elif pause is not None:
-            yield Stretch(self.first, self.held[: min(pause[0] + self.margin, pause[1])], is_last=True)
+        yield from self._divided(pauses)
+
+    def _divided(self, pauses: list[tuple[int, int]]) -> Iterator[Stretch]:
+        dropped = 0
+        for start, end in pauses:
+            first, last = start - dropped, end - dropped
+            yield Stretch(self.first, self.held[: min(first + self.margin, last)], is_last=True)
             self.is_open = False
-            self._drop(max(pause[1] - self.margin, pause[0], self.unit))
+            dropped += self._drop(max(last - self.margin, first, self.unit))
 
     def finish(self) -> Iterator[Stretch]:
         spans = speech_spans(self.held, self.rate, self.detector)
         if not spans:
             yield from self._closed(self.margin)
             return
-        end = spans[-1][1] - self._skip_silence(spans) + self.margin
-        yield Stretch(self.first, self.held[:end], is_last=True)
+        skipped = self._skip_silence(spans)
+        spans = [(first - skipped, last - skipped) for first, last in spans]
+        end = spans[-1][1] + self.margin
+        pauses = self._pauses(spans, spans[-1][1])
+        before = self.first
+        yield from self._divided(pauses)
+        yield Stretch(self.first, self.held[: end - (self.first - before)], is_last=True)
 
     def _closed(self, num_samples: int) -> Iterator[Stretch]:
         """A segment that goes on has its end in silence."""
@@ -82,14 +92,12 @@ class _Cutter:
         """Before a segment; the number of samples."""
         return 0 if self.is_open else self._drop(max(spans[0][0] - self.margin, 0))
 
-    def _pause(self, spans: list[tuple[int, int]], num_samples: int) -> tuple[int, int] | None:
-        """The longest in the later half, else the longest of all; none shorter than the detector's own."""
+    def _pauses(self, spans: list[tuple[int, int]], num_samples: int) -> list[tuple[int, int]]:
+        """Those that are no shorter than the detector's own."""
         edges = [(0, 0)] * self.is_open + spans + [(num_samples, num_samples)]
-        gaps = [(last, first) for (_, last), (first, _) in pairwise(edges)]
         least = max(self.detector.pause_seconds * self.rate, 1)
-        gaps = [gap for gap in gaps if gap[1] - gap[0] >= least]
-        late = [gap for gap in gaps if gap[0] >= num_samples // 2]
-        return max(late or gaps, key=lambda gap: gap[1] - gap[0], default=None)
+        gaps = [(last, first) for (_, last), (first, _) in pairwise(edges)]
+        return [(start, end) for start, end in gaps if end - start >= least]
 
     def _whole(self, num_samples: int) -> int:
         return num_samples // self.unit * self.unit
