@@ -12,13 +12,12 @@ pauses, and is read, heard and written down bit by bit: an hour of it needs no m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
-from sonant.audio.resample import resample
 from sonant.audio.voice_activity import Detector
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import SonantError, TextError, UsageError
@@ -26,7 +25,8 @@ from sonant.base.lengths import Lengths
 from sonant.checkpoints.bundle import open_bundle
 from sonant.decoding.decoder import Decoder, DecodingConfig
 from sonant.decoding.hypotheses import Hypothesis
-from sonant.decoding.passages import Passage, join_answers
+from sonant.decoding.passages import Passage, PassageCutter, join_answers
+from sonant.decoding.seams import Stitcher
 from sonant.decoding.spelling import Spelling
 from sonant.inference.aligner import align
 from sonant.inference.decoding import Say, open_decoder, saved_decoding, silent
@@ -34,6 +34,7 @@ from sonant.inference.devices import check_device
 from sonant.inference.listener import Listener, OnHeard, Request, Sound
 from sonant.inference.pieces import Cut
 from sonant.inference.scored import Scored
+from sonant.inference.scoring import BeingScored, scores_of
 from sonant.inference.transcripts import Transcript
 from sonant.text.tokenizer import load_tokenizer
 
@@ -103,7 +104,7 @@ class Transcriber:
 
     def transcribe(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Transcript:
         """One recording: its place, or its samples (N,) in [-1, 1] at a rate."""
-        return _or_error(next(self._written([self._sound(audio, sample_rate)])))
+        return or_error(next(self._written([self._sound(audio, sample_rate)])))
 
     def transcribe_all(
         self, requests: Iterable[Request], on_heard: OnHeard = lambda seconds: None
@@ -133,7 +134,7 @@ class Transcriber:
 
     def score(self, audio: str | np.ndarray, sample_rate: int | None = None) -> Scored:
         """One recording, given as to `transcribe`."""
-        return _or_error(next(self._scored([self._sound(audio, sample_rate)])))
+        return or_error(next(self._scored([self._sound(audio, sample_rate)])))
 
     def score_all(self, requests: Iterable[Request]) -> Iterator[Scored | Failure]:
         """The scores of every frame, in the order of the requests; those of a long recording fill memory."""
@@ -141,24 +142,22 @@ class Transcriber:
 
     def log_probs(self, recordings: Iterable[np.ndarray]) -> list[np.ndarray]:
         """(T, V) of each recording: samples (N,) at the model's rate."""
-        return [_or_error(one).log_probs for one in self._scored(Sound("", [samples]) for samples in recordings)]
+        return [or_error(one).log_probs for one in self._scored(Sound("", [samples]) for samples in recordings)]
 
     def _sound(self, audio: str | np.ndarray, sample_rate: int | None) -> Sound:
-        if isinstance(audio, str):
-            return Sound.of(Request(audio), self.model.sample_rate)
-        if sample_rate is None:
-            raise UsageError("samples", "they come without their rate.", "Give sample_rate.")
-        samples = np.ascontiguousarray(audio, np.float32)
-        if samples.ndim != 1:
-            problem = f"samples of the shape {samples.shape} were given, (N,) is required."
-            raise UsageError("samples", problem, "Give one channel, or the mean of all.")
-        return Sound("", [resample(samples, sample_rate, self.model.sample_rate)])
+        return Sound.given(audio, sample_rate, self.model.sample_rate)
 
-    def _listener(self) -> Listener:
-        config = self.config
+    def _listener(self) -> Listener[BeingScored]:
+        config, rate = self.config, self.model.sample_rate
         window, context = (int(time / self.frame_seconds) for time in (config.window_seconds, config.context_seconds))
-        cut = Cut(self.model, window, context, config.detector)
-        return Listener(self.model, self.spelling, cut, config.batch_seconds, config.precision, self.device)
+
+        def begin(audio: str) -> BeingScored:
+            return BeingScored(audio, Stitcher(context, self.spelling.blank_id), PassageCutter(self.spelling, window))
+
+        def scored(recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
+            return scores_of(self.model, self.spelling.tokenizer.size, recordings, config.precision, self.device)
+
+        return Listener(Cut(self.model, window, context, config.detector), begin, scored, rate, config.batch_seconds)
 
     def _written(
         self, sounds: Iterable[Sound], on_heard: OnHeard = lambda seconds: None
@@ -208,7 +207,7 @@ class Transcriber:
                     yield Scored(one.audio, one.seconds, self.frame_seconds, np.concatenate(parts))
 
 
-def _or_error(found: Answer | Failure) -> Answer:
+def or_error(found: Answer | Failure) -> Answer:
     if isinstance(found, Failure):
         raise found.error
     return found
