@@ -23,6 +23,7 @@ from sonant.text.tokenizer import CharactersConfig, Tokenizer, load_tokenizer, t
 from sonant.training.run_folder import RunFolder
 
 _SHOWN = 5
+TOKENIZER = "tokenizer"  # a folder of the run
 _SPOKEN = NormalizerConfig(steps=("nfc", "lowercase", "strip_punctuation", "collapse_whitespace"))
 
 
@@ -52,21 +53,29 @@ def transcript_tokenizer(
 ) -> Tokenizer:
     """The one that the run began with; at its beginning, one that is there or one that is trained. `language` is one of
     several that the model has."""
-    kept = run.path("tokenizer")
-    if not os.path.isdir(kept):
+
+    def found() -> Tokenizer:
         if config.folder:
-            found = load_tokenizer(config.folder)
-        else:
-            found = _of_model(model_folder, language) or train_tokenizer(_texts(corpora), config.train)
-        with storage.storage_errors(kept):
-            os.makedirs(kept + ".part", exist_ok=True)
-            found.save(kept + ".part")
-            os.rename(kept + ".part", kept)
-    tokenizer = load_tokenizer(kept)
+            return load_tokenizer(config.folder)
+        return _of_model(model_folder, language) or train_tokenizer(texts_of(corpora), config.train)
+
+    tokenizer = kept_tokenizer(run, found)
     if tokenizer.blank_id is None:
-        where = config.folder or model_folder or kept
+        where = config.folder or model_folder or run.path(TOKENIZER)
         raise TextError(where, "the vocabulary has no blank, which CTC needs.", "Name its blank symbol, or train one.")
     return tokenizer
+
+
+def kept_tokenizer(run: RunFolder, found: Callable[[], Tokenizer]) -> Tokenizer:
+    """The one that the run began with; at its beginning, what is found for it."""
+    kept = run.path(TOKENIZER)
+    if not os.path.isdir(kept):
+        tokenizer = found()
+        with storage.storage_errors(kept):
+            os.makedirs(kept + ".part", exist_ok=True)
+            tokenizer.save(kept + ".part")
+            os.rename(kept + ".part", kept)
+    return load_tokenizer(kept)
 
 
 def _of_model(folder: str, language: str) -> Tokenizer | None:
@@ -81,7 +90,7 @@ def _of_model(folder: str, language: str) -> Tokenizer | None:
     return found
 
 
-def _texts(corpora: Sequence[Corpus]) -> list[str]:
+def texts_of(corpora: Sequence[Corpus]) -> list[str]:
     texts = [str(text) for corpus in corpora for text in corpus.column("text") if text]
     if not texts:
         place = corpora[0].folder
