@@ -205,6 +205,16 @@ def test_half_the_precision_takes_half_the_room_and_learns_nearly_the_same(check
     assert sizes[1] / sizes[0] == pytest.approx(0.5, abs=0.1)
 
 
+def test_a_training_in_bf16_hears_in_bf16_and_learns_the_same_with_what_is_kept(checkpoint, corpus, tmp_path, heard):
+    settings = [checkpoint, "freeze=[wav2vec2]", "trainer.precision=bf16"]
+    anew = trained(corpus, tmp_path / "anew", *settings, "keep_heard=off")
+    kept = trained(corpus, tmp_path / "kept", *settings, f"keep_heard={tmp_path}/store")
+    assert kept == pytest.approx(anew, rel=1e-3)
+    heard.clear()
+    trained(corpus, tmp_path / "fp32", *settings[:2], f"keep_heard={tmp_path}/store")
+    assert len(heard) > NUM_UTTERANCES  # what another precision heard is not taken
+
+
 def test_what_does_not_fit_is_told_and_not_kept(checkpoint, corpus, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SONANT_CACHE", str(tmp_path / "cache"))
     settings = [checkpoint, "freeze=[wav2vec2]", "keep_heard_gb=0.001"]

@@ -55,7 +55,8 @@ def heard_once(
         say(f"frozen layers are gone through again in each epoch, since {reason}")
     folder = _cache() if config.keep_heard == "auto" else config.keep_heard
     store = Store(folder, StoreConfig(max_bytes=int(config.keep_heard_gb * 1e9)))
-    hear, precision = Hearing(model, num_layers), config.keep_heard_precision
+    hear = Hearing(model, num_layers, in_bf16=config.trainer.precision == "bf16")
+    precision = config.keep_heard_precision
     size = _bytes_of(corpora, model, num_layers, hear) * BYTES[precision]
     if reason := _too_large(size, store):
         if config.keep_heard == "auto":
@@ -64,7 +65,7 @@ def heard_once(
         raise ConfigError("keep_heard_gb", f"{reason}.", "Raise it, make room, or write keep_heard=off.")
     say(f"what {_told(model, num_layers)} of recordings is computed once and kept: {size / 1e9:.2g} GB in {folder}")
     weights = fingerprint(*(tensor.detach().cpu().numpy().tobytes() for _, tensor in hearing(model, num_layers)))
-    settings = fingerprint(_settings(model, num_layers).encode())
+    settings = fingerprint(_settings(model, num_layers).encode(), b"bf16" if hear.in_bf16 else b"fp32")
     made = HeardExamples(examples, store, hear, settings, weights, num_layers=num_layers, precision=precision)
     return made, collate_heard
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+import torch
 from torch import nn
 
 from sonant.audio.augment.augmenter import Augmenter, CorpusAugmentation, WaveformAugmentation
@@ -14,7 +15,7 @@ from sonant.base import config as configs
 from sonant.batches.bucketing import PlanConfig, SortingConfig
 from sonant.batches.collate import collate_speech
 from sonant.batches.examples import ExampleConfig, SpeechExamples
-from sonant.batches.heard import Precision
+from sonant.batches.heard import HeardExamples, Precision
 from sonant.batches.loader import Loader, LoaderConfig
 from sonant.batches.source import CorpusSource
 from sonant.corpus.manifest import Corpus
@@ -112,12 +113,19 @@ def recognition_parts(
     return Parts(
         model=model,
         objective=learnt.objective,
-        loader=Loader(source, LoaderConfig(pin_memory=engine.device.type == "cuda")),
+        loader=Loader(source, _loading(engine, hears=isinstance(known[0], HeardExamples))),
         validate=validation.validate,
         save_bundle=partial(save_bundle, config, model, tokenizer, learnt.train, validation),
         sections=validation.sections,
         config=configs.to_dict(config),
     )
+
+
+def _loading(engine: Engine, *, hears: bool) -> LoaderConfig:
+    """Hearing wants all threads of a processor, as learning does: beside each other, each waits for the other."""
+    takes_turns = hears and engine.device.type == "cpu" and torch.get_num_threads() > 1
+    workers = 0 if takes_turns else LoaderConfig().workers
+    return LoaderConfig(workers=workers, pin_memory=engine.device.type == "cuda")
 
 
 def freeze_all(config: RecognitionConfig, model: nn.Module) -> None:
