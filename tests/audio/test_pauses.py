@@ -74,7 +74,7 @@ def test_long_silence_is_left_out():
     found = joined(segments([sound], RATE, DETECTOR, LONGEST))
     assert len(found) == 2
     for (start, end), (first, last) in zip(found, words, strict=True):
-        assert (first - start, end - last) == pytest.approx((200, 200), abs=UNIT)
+        assert (first - start, end - last) == pytest.approx((100, 100), abs=UNIT)
 
 
 @pytest.mark.parametrize("sound", [np.zeros(0), np.zeros(1), np.zeros(50_000)], ids=len)

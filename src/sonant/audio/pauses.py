@@ -14,7 +14,7 @@ import numpy as np
 
 from sonant.audio.voice_activity import Detector, speech_spans
 
-_MARGIN_SECONDS = 0.2  # of silence that is left around speech
+_MARGIN_SECONDS = 0.1  # of silence that is left around speech
 
 
 @dataclass(frozen=True)
