@@ -15,7 +15,7 @@ from sonant.audio.features.utterance import normalized
 from sonant.base.errors import SonantError
 from sonant.base.lengths import Lengths
 from sonant.layers.conformer import ConformerLayerConfig
-from sonant.models.causal_lora import LoraConfig
+from sonant.models.causal_lora import LoraConfig, merged
 from sonant.models.conformer import Conformer, ConformerConfig
 from sonant.models.ctc import FAMILIES, EncoderConfig, build, description, new_model
 from sonant.models.recognizer import Heard, Hidden
@@ -272,17 +272,27 @@ def test_a_fine_tuned_checkpoint_keeps_its_head_where_the_vocabulary_is_the_same
     assert other.lm_head.out_features == VOCABULARY + 1
 
 
-def test_adapters_and_the_head_are_all_that_learns(tmp_path):
-    AutoModel.from_config(AutoConfig.for_model("wav2vec2", **COMMON)).save_pretrained(tmp_path)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_adapters_and_the_head_are_all_that_learns_and_merge_into_plain_weights(family, tmp_path):
+    torch.manual_seed(0)
+    AutoModel.from_config(AutoConfig.for_model(family, **SETTINGS[family])).save_pretrained(tmp_path)
     config = EncoderConfig(folder=str(tmp_path), lora=LoraConfig(rank=2))
     model, _ = new_model(config, VOCABULARY, 0, hides_frames=False)
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert learning
     assert all("lora" in name or name.startswith("lm_head") for name in learning)
-    assert sum("lora_A" in name for name in learning) == 2 * 6  # both layers: attention's four, feed-forward's two
+    for number in range(2):  # attention's four, feed-forward's two, in both layers; Conformers have more
+        assert sum("lora_A" in name and f".layers.{number}." in name for name in learning) >= 6
     model.train()
     model(*batch_of(waveforms())).logits.square().mean().backward()
     assert all(p.grad is not None for p in model.parameters() if p.requires_grad)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.1)
+        plain = build(description(model)).eval()
+        plain.load_state_dict(merged(model, model.state_dict()))
+        batch, found = batch_of(waveforms()), model.eval()
+        torch.testing.assert_close(plain(*batch).logits, found(*batch).logits, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -378,20 +388,39 @@ def test_gradients_of_half_precision_point_where_those_of_whole_precision_do(fam
     assert cosine > 0.999
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "whisper"])
-def test_dropout_in_every_place_learns_and_stays_finite(family):
+RATES = ("dropout", "attention_dropout", "activation_dropout", "projection_dropout", "final_dropout", "layer_drop")
+LACKING = {"moonshine": {"dropout", "activation_dropout", "projection_dropout", "layer_drop"}}
+LACKING |= {"whisper": {"projection_dropout"}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("rate", RATES)
+def test_each_dropout_is_drawn_anew_or_refused(family, rate):
     torch.manual_seed(0)
-    rates = {"dropout": 0.2, "attention_dropout": 0.2, "final_dropout": 0.2}
-    if family == "moonshine":
-        del rates["dropout"]
-    model, _ = new_model(replace(config_for(family), **rates), VOCABULARY, 0, hides_frames=False)
+    config = replace(config_for(family), **{rate: 0.5})
+    if rate in LACKING.get(family, ()):
+        with pytest.raises(SonantError, match="no such dropout"):
+            new_model(config, VOCABULARY, 0, hides_frames=False)
+        return
+    model, _ = new_model(config, VOCABULARY, 0, hides_frames=False)
     batch = batch_of(waveforms())
-    one, other = (model.train()(*batch).logits for _ in range(2))
-    assert not torch.equal(one, other)
-    one.square().mean().backward()
+    answers = [model.train()(*batch).logits for _ in range(8)]
+    assert any(not torch.equal(answers[0], answer) for answer in answers)
+    answers[0].square().mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
     with torch.no_grad():
         assert torch.equal(model.eval()(*batch).logits, model(*batch).logits)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_without_dropouts_nothing_is_drawn_while_learning(family):
+    torch.manual_seed(0)
+    model, _ = new_model(config_for(family), VOCABULARY, 0, hides_frames=False)
+    assert model.drawn == ""
+    batch = batch_of(waveforms())
+    with torch.no_grad():
+        assert torch.equal(model.train()(*batch).logits, model(*batch).logits)
+        torch.testing.assert_close(model.train()(*batch).logits, model.eval()(*batch).logits)
 
 
 @pytest.mark.parametrize("family", ["wav2vec2", "wav2vec2-conformer", "data2vec-audio", "moonshine"])

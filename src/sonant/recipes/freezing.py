@@ -21,13 +21,16 @@ FRONT_ENDS = ("*.feature_extractor", "encoder.conv1", "encoder.conv2", "encoder.
 
 
 def patterns(model: nn.Module, name: str, key: str) -> list[str]:
-    """A name as shell patterns of parameters; one that fits nothing is a mistake."""
-    found = [pattern for one in _spread(name) for pattern in (one, f"{one}.*")]
+    """A name as shell patterns of parameters; one that fits nothing is a mistake, each of a range by itself."""
     names = [name for name, _ in model.named_parameters()]
-    if not any(fnmatchcase(name, pattern) for name in names for pattern in found):
-        modules = [name for name, _ in model.named_modules() if name]
-        raise ConfigError(key, f"no parameter has the name '{name}'.", suggestion(name, [*modules, *names]))
-    return found
+    spread = _spread(name)
+    for one in spread or [name]:
+        if not any(fnmatchcase(name, pattern) for name in names for pattern in _below(one)):
+            modules = [name for name, _ in model.named_modules() if name]
+            of_range = "" if one == name else f" (of '{name}')"
+            problem = f"no parameter has the name '{one}'{of_range}."
+            raise ConfigError(key, problem, suggestion(one, [*modules, *names]))
+    return [pattern for one in spread for pattern in _below(one)]
 
 
 def freeze(model: nn.Module, names: Iterable[str]) -> None:
@@ -57,6 +60,11 @@ def beginnings(model: nn.Module, begins: Mapping[str, int]) -> dict[str, int]:
             raise ConfigError(f"begins.{name}", problem, "Leave it out of freeze, or name something else.")
         found |= {one: max(step, found.get(one, 0)) for one in fitting}
     return found
+
+
+def _below(name: str) -> tuple[str, str]:
+    """Patterns of a parameter of this name, and of those in a module of this name."""
+    return name, f"{name}.*"
 
 
 def _spread(name: str) -> list[str]:
