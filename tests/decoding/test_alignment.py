@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonant.base.lengths import Lengths, frames_needed_by_ctc
 from sonant.decoding.alignment import align, text_log_probs
-from sonant.decoding.long_alignment import align_in_band
+from sonant.decoding.long_alignment import align_in_stretches
 
 BLANK = 0
 
@@ -96,30 +96,47 @@ def said_with_pauses(rng, num_tokens, num_labels=600):
     return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), text.tolist(), frames
 
 
-def test_a_long_text_is_aligned_in_a_band_as_in_the_whole(monkeypatch):
+def test_a_long_text_is_aligned_in_stretches_as_in_the_whole(monkeypatch):
     log_probs, text, frames = said_with_pauses(np.random.default_rng(3), 6)
     lengths = Lengths(np.array([len(log_probs)]))
     whole = align(log_probs[None], lengths, [text], BLANK)[0]
-    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 200 * len(log_probs))
-    banded = align(log_probs[None], lengths, [text], BLANK)[0]
-    assert banded.log_prob == pytest.approx(whole.log_prob)
-    np.testing.assert_array_equal(banded.starts, whole.starts)
-    np.testing.assert_array_equal(banded.ends, whole.ends)
-    np.testing.assert_allclose(banded.peaks, whole.peaks)
-    assert (np.abs(banded.starts - frames) <= 1).mean() > 0.95
+    monkeypatch.setattr("sonant.decoding.alignment._CELLS", 200)
+    parts = align(log_probs[None], lengths, [text], BLANK)[0]
+    assert_same(parts, whole)
+    assert (np.abs(parts.starts - frames) <= 1).mean() > 0.95
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), num_labels=st.integers(0, 90), spare=st.integers(0, 40))
-def test_a_band_always_reaches_the_end_of_the_text(seed, num_labels, spare):
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), num_labels=st.integers(0, 90), spare=st.integers(0, 60), num_tokens=st.integers(2, 9)
+)
+def test_stretches_have_the_likeliest_path_of_any_text(seed, num_labels, spare, num_tokens):
     rng = np.random.default_rng(seed)
-    text = rng.integers(1, 3, num_labels).tolist()
+    text = rng.integers(1, num_tokens, num_labels).tolist()
     num_frames = max(1, frames_needed_by_ctc(text) + spare)
-    alignment = align_in_band(random_scores(seed, 1, num_frames)[0], text, BLANK, width=64)
-    assert np.isfinite(alignment.log_prob)
-    assert len(alignment.starts) == num_labels
-    assert (alignment.ends > alignment.starts).all()
-    assert (alignment.starts[1:] >= alignment.ends[:-1]).all()
+    log_probs = random_scores(seed, 1, num_frames, num_tokens)
+    whole = align(log_probs, Lengths(np.array([num_frames])), [text], BLANK)[0]
+    assert_same(align_in_stretches(log_probs[0], text, BLANK), whole)
+
+
+def assert_same(some, others):
+    assert some.log_prob == pytest.approx(others.log_prob)
+    np.testing.assert_array_equal(some.starts, others.starts)
+    np.testing.assert_array_equal(some.ends, others.ends)
+    np.testing.assert_allclose(some.peaks, others.peaks)
+
+
+def test_a_long_stretch_that_is_not_in_the_text_throws_nothing_off():
+    """It is as long as the text is said, and full of its letters; only near it labels are drawn into it."""
+    log_probs, text, frames = said_with_pauses(np.random.default_rng(4), 12)
+    other, _, _ = said_with_pauses(np.random.default_rng(5), 12)
+    half = len(text) // 2
+    seam = (frames[half - 1] + frames[half]) // 2
+    joined = np.concatenate([log_probs[:seam], other, log_probs[seam:]])
+    found = align_in_stretches(joined, text, BLANK)
+    true = np.where(frames < seam, frames, frames + len(other))
+    far = np.abs(np.arange(len(text)) - half) > 60
+    assert (np.abs(found.starts - true)[far] <= 1).mean() > 0.95
 
 
 def test_impossible_scores_still_have_a_likeliest_path():

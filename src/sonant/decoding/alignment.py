@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sonant.base.lengths import Lengths, frames_needed_by_ctc
-from sonant.decoding.long_alignment import align_in_band
+from sonant.decoding.long_alignment import align_in_stretches
 from sonant.decoding.paths import Alignment, alignment_of, skippable, states_of
 from sonant.decoding.scores import LEAST
 
-_CELLS = 1 << 28  # frames * states of texts side by side: 256 MB; one text with more is aligned in a band
+_CELLS = 1 << 28  # frames * states of texts side by side: 256 MB; one text with more is aligned in stretches
 
 
 def align(
@@ -31,7 +31,7 @@ def align(
     for part in _parts(texts, num_frames):
         if len(part) == 1 and _cells(texts[part[0]], num_frames[part[0]]) > _CELLS:
             scores = log_probs[rows[part[0]], : num_frames[part[0]]]
-            found[part[0]] = align_in_band(scores, texts[part[0]], blank_id, _CELLS // len(scores))
+            found[part[0]] = align_in_stretches(scores, texts[part[0]], blank_id)
             continue
         lattice = _Lattice(log_probs, rows[part], num_frames[part], [texts[place] for place in part], blank_id)
         for place, alignment in zip(part.tolist(), lattice.best_paths(), strict=True):

@@ -1,49 +1,64 @@
-"""An hour of speech is aligned in a band of states that moves on with the likeliest path.
+"""An hour of speech with its whole text: the likeliest of all paths, without keeping every step of every one.
 
-Shapes: T frames, V tokens, S states of the text, W of them in the band.
-It is the alignment of the whole as long as that path never runs ahead of or behind the likeliest state by more
-than half a band: with the default bounds and letters as tokens, by half a minute in an hour, and more in less.
+Only the scores of some frames are kept on the way forward. On the way back each stretch between two of them is gone
+through again, where only the states matter that can still reach the one in which the path leaves it.
+
+Shapes: T frames, V tokens, L labels, S = 2L + 1 states: a blank before, between and after the labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sonant.decoding.paths import Alignment, alignment_of, skippable, states_of
 from sonant.decoding.scores import LEAST
 
-_FRAMES_BETWEEN_MOVES = 16
 
-
-def align_in_band(log_probs: np.ndarray, text: Sequence[int], blank_id: int, width: int) -> Alignment:
-    """From scores (T, V) of enough frames for the text."""
+def align_in_stretches(log_probs: np.ndarray, text: Sequence[int], blank_id: int) -> Alignment:
+    """From scores (T, V) of enough frames for the text; memory grows as the square of the cube root of T times S."""
     tokens = states_of(text, blank_id)
     may_skip = skippable(tokens)
-    needed = _frames_needed(may_skip)
-    num_frames, num_states = len(log_probs), len(tokens)
-    width = min(num_states, max(width, 4 * _FRAMES_BETWEEN_MOVES))
-    moves = np.zeros((num_frames, width), np.uint8)
-    lows = np.zeros(num_frames, np.int64)  # the first state of the band
-    low, scores = 0, np.full(width, -np.inf)
-    scores[:2] = np.maximum(log_probs[0, tokens[:2]], LEAST)
-    for frame in range(1, num_frames):
-        if frame % _FRAMES_BETWEEN_MOVES == 0:
-            moved = _next_low(low, scores, needed, num_frames - frame)
-            scores = np.append(scores[moved - low :], np.full(moved - low, -np.inf))
-            low = moved
-        lows[frame] = low
-        band = slice(low, low + width)
-        scores = _step(scores, may_skip[band], moves[frame])
-        scores += np.maximum(log_probs[frame].take(tokens[band]), LEAST)
-    ends = scores[num_states - 1 - low], scores[num_states - 2 - low] if text else -np.inf
-    state = num_states - 1 - int(ends[1] > ends[0])
-    path = np.zeros(num_frames, np.int64)
-    for frame in range(num_frames - 1, -1, -1):
-        path[frame] = state
-        state -= int(moves[frame, state - lows[frame]])
-    return alignment_of(path, tokens, log_probs, float(max(ends)))
+    num_frames = len(log_probs)
+    kept = list(_kept_scores(log_probs, tokens, may_skip, round((num_frames * len(tokens)) ** (1 / 3)) + 1))
+    last = kept[-1][1]
+    state = len(tokens) - 1 - int(len(text) > 0 and last[-2] > last[-1])
+    log_prob, path, end = float(last[state]), np.zeros(num_frames, np.int64), num_frames - 1
+    for first, scores in reversed(kept):
+        path[first : end + 1] = _traced(scores, log_probs[first + 1 : end + 1], tokens, may_skip, state)
+        state, end = int(path[first]), first
+    return alignment_of(path, tokens, log_probs, log_prob)
+
+
+def _kept_scores(
+    log_probs: np.ndarray, tokens: np.ndarray, may_skip: np.ndarray, spacing: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Scores (S,) of the likeliest paths to each state, at every so many frames and the last; the first among them."""
+    labels, num_frames = np.ascontiguousarray(tokens[1::2]), len(log_probs)
+    barriers = np.where(may_skip[1::2], 0.0, -np.inf)  # between a label and the one before it
+    needed = _frames_needed(may_skip)[1::2]
+    blank, label = np.full(len(labels) + 1, -np.inf), np.full(len(labels), -np.inf)
+    emissions = np.maximum(log_probs[0], LEAST).astype(np.float64)
+    blank[0], label[:1] = emissions[tokens[0]], emissions[labels[:1]]
+    low = 0  # labels before it can no longer reach the end
+    for frame in range(num_frames):
+        if frame:
+            emissions = np.maximum(log_probs[frame], LEAST).astype(np.float64)
+            first, high = max(low, int(np.searchsorted(-needed, frame + 1 - num_frames))), min(len(labels), frame + 1)
+            past = max(first, 1)  # the first label that has one before it
+            arrived = np.maximum(label[first:high], blank[first:high])
+            skipped = label[past - 1 : high - 1] + barriers[past:high]
+            np.maximum(arrived[past - first :], skipped, out=arrived[past - first :])
+            np.maximum(blank[past : high + 1], label[past - 1 : high], out=blank[past : high + 1])
+            blank[first : high + 1] += emissions[tokens[0]]
+            np.add(arrived, emissions.take(labels[first:high]), out=label[first:high])
+            label[low:first] = blank[low:first] = -np.inf
+            low = first
+        if frame % spacing == 0 or frame == num_frames - 1:
+            scores = np.empty(len(tokens))
+            scores[::2], scores[1::2] = blank, label
+            yield frame, scores
 
 
 def _frames_needed(may_skip: np.ndarray) -> np.ndarray:
@@ -55,12 +70,23 @@ def _frames_needed(may_skip: np.ndarray) -> np.ndarray:
     return needed
 
 
-def _next_low(low: int, scores: np.ndarray, needed: np.ndarray, frames_left: int) -> int:
-    """The likeliest state comes to the middle; the end must stay within reach until the next move."""
-    centred = low + int(scores.argmax()) - len(scores) // 2
-    first_in_time = int(np.searchsorted(-needed, _FRAMES_BETWEEN_MOVES + 1 - frames_left))
-    reaching = min(first_in_time, len(needed) - 1) - len(scores) + 1
-    return int(np.clip(max(centred, reaching), low, len(needed) - len(scores)))
+def _traced(
+    scores: np.ndarray, log_probs: np.ndarray, tokens: np.ndarray, may_skip: np.ndarray, state: int
+) -> np.ndarray:
+    """(frames + 1,) the states from the frame of those scores (S,) on, to the one in which the path ends."""
+    low = max(0, state - 2 * len(log_probs))
+    band = slice(low, state + 1)
+    moves = np.zeros((len(log_probs), state + 1 - low), np.uint8)
+    scores = scores[band]
+    for frame, emissions in enumerate(log_probs):
+        scores = _step(scores, may_skip[band], moves[frame])
+        scores += np.maximum(emissions, LEAST).astype(np.float64).take(tokens[band])
+    path = np.zeros(len(log_probs) + 1, np.int64)
+    for frame in range(len(log_probs) - 1, -1, -1):
+        path[frame + 1] = state
+        state -= int(moves[frame, state - low])
+    path[0] = state
+    return path
 
 
 def _step(scores: np.ndarray, may_skip: np.ndarray, moves: np.ndarray) -> np.ndarray:
