@@ -155,17 +155,17 @@ SAID = Transcript(
 
 def test_captions_break_at_pauses():
     assert [(one.start, one.end, one.text) for one in captions(SAID)] == [
-        (0.2, 0.6, "so it"),
-        (3.0, 3.2, "is"),
+        (0.2, 1.2, "so it"),
+        (3.0, 4.0, "is"),
         (3661.5, 3662.0, "done"),
     ]
 
 
 def test_every_format_is_as_its_readers_want_it():
     assert as_txt(SAID) == "so it is done\n"
-    assert as_srt(SAID).startswith("1\n00:00:00,200 --> 00:00:00,600\nso it\n\n2\n")
+    assert as_srt(SAID).startswith("1\n00:00:00,200 --> 00:00:01,200\nso it\n\n2\n")
     assert "01:01:01,500 --> 01:01:02,000" in as_srt(SAID)
-    assert as_vtt(SAID).startswith("WEBVTT\n\n00:00:00.200 --> 00:00:00.600\nso it\n\n")
+    assert as_vtt(SAID).startswith("WEBVTT\n\n00:00:00.200 --> 00:00:01.200\nso it\n\n")
     assert as_ctm(SAID).splitlines()[0] == "a_b.wav 1 0.200 0.200 so 0.910"
     values = json.loads(as_json(SAID))
     assert values["words"][1] == {"text": "it", "start": 0.5, "end": 0.6, "confidence": 0.8}

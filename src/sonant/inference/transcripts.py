@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 from sonant.decoding.hypotheses import Hypothesis
+from sonant.inference.captions import Caption, captions_of
 
-_OPTIONAL = ("alternatives", "tokens", "lines", "skipped", "score")
-_CAPTION_SECONDS, _CAPTION_LETTERS, _PAUSE_SECONDS = 6.0, 84, 1.0
+_OPTIONAL = ("alternatives", "tokens", "lines", "skipped", "score", "name")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Transcript:
     lines: tuple[Word, ...] = ()  # of an alignment: those of its text, where there are several
     skipped: tuple[str, ...] = ()  # words of a given text without a letter that the model could write
     score: float | None = None  # of a given text: nats a token by which it is less likely than the best path, below 0
+    name: str = ""  # what its results are called: the id of an utterance
 
     @classmethod
     def of(cls, audio: str, seconds: float, answers: Sequence[Hypothesis], frame_seconds: float) -> Transcript:
@@ -57,30 +59,17 @@ class Transcript:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, times to the millisecond."""
         values = asdict(self)
-        told = {name: value for name, value in values.items() if name not in _OPTIONAL or value not in ((), None)}
+        told = {name: value for name, value in values.items() if name not in _OPTIONAL or value not in ((), None, "")}
         rounded: dict[str, Any] = _rounded(told)
         return rounded
 
 
-@dataclass(frozen=True)
-class Caption:
-    start: float
-    end: float
-    text: str
-
-
 def captions(transcript: Transcript) -> list[Caption]:
-    """Words in lines that can be read while they are said: a new one after a pause, six seconds or 84 letters.
-
-    Where the text was given in lines, each of them begins one.
-    """
-    found: list[list[Word]] = []
-    begun = {line.start for line in transcript.lines}
-    for word in transcript.words:
-        if not found or word.start in begun or _is_full(found[-1], word):
-            found.append([])
-        found[-1].append(word)
-    return [Caption(words[0].start, words[-1].end, " ".join(word.text for word in words)) for words in found]
+    """Where the text was given in lines, each of them begins one; where words outnumber what white space parts, none
+    stands between them."""
+    gap = " " if len(transcript.text.split()) >= len(transcript.words) else ""
+    begins = frozenset(line.start for line in transcript.lines)
+    return captions_of(transcript.words, transcript.seconds, begins=begins, gap=gap)
 
 
 def as_txt(transcript: Transcript) -> str:
@@ -101,14 +90,17 @@ def as_srt(transcript: Transcript) -> str:
 
 
 def as_vtt(transcript: Transcript) -> str:
-    """WebVTT."""
-    blocks = [f"{_clock(one.start, '.')} --> {_clock(one.end, '.')}\n{one.text}\n" for one in captions(transcript)]
+    """WebVTT, in which some signs have a meaning."""
+    blocks = [
+        f"{_clock(one.start, '.')} --> {_clock(one.end, '.')}\n{escape(one.text, quote=False)}\n"
+        for one in captions(transcript)
+    ]
     return "\n".join(["WEBVTT\n", *blocks])
 
 
 def as_ctm(transcript: Transcript) -> str:
     """NIST's time-marked words: recording, channel, start, duration, word, confidence."""
-    name = _joined(transcript.audio.rsplit("/", 1)[-1])
+    name = _joined(transcript.name or transcript.audio.rsplit("/", 1)[-1])
     return "".join(
         f"{name} 1 {word.start:.3f} {word.end - word.start:.3f} {_joined(word.text)} {word.confidence:.3f}\n"
         for word in transcript.words
@@ -165,12 +157,6 @@ FORMATS: Mapping[str, Callable[[Transcript], str]] = {
 }
 
 
-def _is_full(words: Sequence[Word], following: Word) -> bool:
-    letters = sum(len(word.text) + 1 for word in words) + len(following.text)
-    is_late = following.end - words[0].start > _CAPTION_SECONDS
-    return is_late or letters > _CAPTION_LETTERS or following.start - words[-1].end > _PAUSE_SECONDS
-
-
 def _clock(seconds: float, point: str) -> str:
     milliseconds = round(seconds * 1000)
     minutes, milliseconds = divmod(milliseconds, 60_000)
@@ -180,7 +166,7 @@ def _clock(seconds: float, point: str) -> str:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, 3)
+        return round(value, 3) + 0.0  # never -0.0
     if isinstance(value, Mapping):
         return {name: _rounded(one) for name, one in value.items()}
     return list(map(_rounded, value)) if isinstance(value, list | tuple) else value
