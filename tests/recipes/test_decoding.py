@@ -214,9 +214,13 @@ def test_a_table_says_how_it_was_decoded_and_two_decodings_are_compared(bundle, 
     assert "a search with 5 prefixes" in Path(tmp_path, "page.html").read_text()
 
 
-def test_the_terminal_tells_decoding_speed_and_groups(bundle, corpus, capsys):
-    assert main(["evaluate", bundle, corpus, "--tune", "dev", "--hot-word", "fox", "--by", "room"]) == 0
+def test_the_terminal_tells_decoding_speed_and_groups(bundle, corpus, tmp_path, capsys):
+    page = str(tmp_path / "page.html")
+    options = ["--tune", "dev", "--hot-word", "fox", "--by", "room", "--report", page]
+    assert main(["evaluate", bundle, corpus, *options]) == 0
     told = capsys.readouterr()
+    assert "Tried on &#x27;dev&#x27;" in Path(page).read_text()
+    assert "Real-time factor" in Path(page).read_text()
     for part in (
         "decoded by",
         "real-time factor",

@@ -113,6 +113,7 @@ def in_words(result: EvaluateResult) -> str:
 
 def _decoding(facts: Facts) -> Iterator[str]:
     """How a recogniser decoded, what else was tried, and how fast it all was."""
+    from sonant.evaluation.speed import speed_in_words
     from sonant.reports.terminal import text_table
 
     settings: Any = facts.settings
@@ -125,13 +126,11 @@ def _decoding(facts: Facts) -> Iterator[str]:
     if "decoded" in settings:
         yield f"decoded by {settings['decoded']}"
     if "real_time_factor" in settings:
-        total, *parts = settings["real_time_factor"].items()
-        told = ", ".join(f"{name} {share:.4f}" for name, share in parts)
-        yield f"real-time factor {total[1]:.4f}: {told}"
+        yield f"real-time factor {speed_in_words(settings['real_time_factor'])}"
 
 
 def _grouped(column: str, groups: Sequence[Group]) -> str:
-    from sonant.evaluation.breakdown import COLUMNS
+    from sonant.evaluation.breakdown import side_by_side
     from sonant.reports.terminal import text_table
 
-    return f"by {column}\n{text_table(COLUMNS, [group.cells() for group in groups])}"
+    return f"by {column}\n{text_table(*side_by_side(groups))}"

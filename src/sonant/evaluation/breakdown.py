@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sonant.evaluation.table import Evaluation
 from sonant.metrics.intervals import BootstrapConfig, Interval
 
-COLUMNS = ("group", "utterances", "words", "wer", "95 % low", "high", "cer")
+_BOUNDS = 4  # the place of intervals in a row
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class Group:
         return {"value": self.value, **counts, "wer": self.wer.value, "interval": bounds, "cer": self.cer}
 
     def cells(self) -> list[object]:
-        """What stands under COLUMNS."""
-        rates = (self.wer.value, self.wer.low, self.wer.high, self.cer)
-        return [self.value, self.num_utterances, self.num_words, *map(percent, rates)]
+        """A row of a table: rates as numbers, so that it can be sorted by them."""
+        bounds = "" if math.isnan(self.wer.low) else f"{percent(self.wer.low)} to {percent(self.wer.high)}"
+        rates = [round(100 * self.wer.value, 2), bounds, round(100 * self.cer, 2)]
+        return [self.value, self.num_utterances, self.num_words, *rates]
 
 
 def broken_down(
@@ -46,6 +47,15 @@ def broken_down(
             part, words = Evaluation(evaluation.facts, rows), int(sum(row.counts["wer"] for row in rows))
             found.append(Group(value, len(rows), words, part.interval("wer", config), part.figure("cer")))
     return found
+
+
+def side_by_side(groups: Sequence[Group]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of a table; where each group is one speaker there are no intervals."""
+    columns = ["group", "utterances", "words", "wer %", "95 %", "cer %"]
+    rows = [group.cells() for group in groups]
+    if any(row[_BOUNDS] for row in rows):
+        return columns, rows
+    return columns[:_BOUNDS] + columns[_BOUNDS + 1 :], [row[:_BOUNDS] + row[_BOUNDS + 1 :] for row in rows]
 
 
 def percent(value: float) -> str:

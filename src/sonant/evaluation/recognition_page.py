@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import Any
 
-from sonant.evaluation.breakdown import COLUMNS, broken_down, percent
-from sonant.evaluation.table import Evaluation, Row
+from sonant.evaluation.breakdown import broken_down, percent, side_by_side
+from sonant.evaluation.speed import speed_in_words
+from sonant.evaluation.table import Evaluation, Facts, Row
 from sonant.metrics.edits import Pair, align
 from sonant.metrics.intervals import BootstrapConfig, Interval
-from sonant.reports.page import Page, Ready, figures, section, table
+from sonant.reports.page import Block, Page, Ready, figures, section, table, text, titled
 
 _WORST, _CONFUSED = 50, 30
 _STYLES = {
@@ -29,24 +31,37 @@ def recognition_page(
     """`groups` are columns of the manifest, each with the value of every utterance by id."""
     rows, rates = evaluation.rows, {name: found for name, found in intervals.items() if name != "loss"}
     hours = sum(row.seconds or 0.0 for row in rows) / 3600
-    decoded = evaluation.facts.settings.get("decoded")
-    measured = f"{len(rows):,} utterances, {hours:.2f} h of '{evaluation.facts.split}'"
-    page = Page(title, f"{measured}; decoded by {decoded}" if decoded else measured)
+    page = Page(title, f"{len(rows):,} utterances, {hours:.2f} h of '{evaluation.facts.split}'")
     page.add(section("At a glance", figures({name: percent(found.value) for name, found in rates.items()})))
     cells = [
         [name, *(percent(value) for value in (found.value, found.low, found.high))] for name, found in rates.items()
     ]
     note = "Intervals: bootstrap over whole speakers. Rates are of the words, or characters, that were said."
+    note += " Oracle: word errors, had the best of several answers been chosen." if "oracle" in rates else ""
     page.add(section("Figures", table(["figure", "value", "95 % low", "high"], cells, is_sortable=False), note=note))
+    page.add(*_decoding(evaluation.facts))
     for column, values in groups.items():
-        side_by_side = [group.cells() for group in broken_down(evaluation, values, config)]
-        page.add(section(f"By {column}", table(COLUMNS, side_by_side)))
+        page.add(section(f"By {column}", table(*side_by_side(broken_down(evaluation, values, config)))))
     page.add(section("Words that were confused", table(["said", "written", "times"], confused(rows))))
     worst = sorted(rows, key=lambda row: (-row.totals["wer"], row.id))[:_WORST]
     told = [[row.id, row.totals["wer"], row.counts["wer"], aligned(row)] for row in worst if row.totals["wer"]]
     note = "Struck out: said and not written. Underlined: written and not said."
     page.add(section("Worst utterances", table(["utterance", "errors", "words", "alignment"], told), note=note))
     return page.html()
+
+
+def _decoding(facts: Facts) -> Iterator[Block]:
+    """How the answers were found, what else was tried, and how long it took."""
+    settings: Any = facts.settings
+    if "decoded" not in settings:
+        return
+    blocks = [text(f"The answers are those of {settings['decoded']}.")]
+    if "tried" in settings:
+        tried = [[one["stage"], one["decoded"], round(100 * one["wer"], 2)] for one in settings["tried"]]
+        blocks.append(titled(f"Tried on '{settings['tuned_on']}'", table(["stage", "decoding", "wer %"], tried)))
+    if "real_time_factor" in settings:
+        blocks.append(text(f"Real-time factor {speed_in_words(settings['real_time_factor'])}."))
+    yield section("Decoding", *blocks)
 
 
 def confused(rows: Sequence[Row]) -> list[list[object]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -38,3 +38,9 @@ class Stopwatch:
         """All and each as parts of a duration: real-time factors, when it is that of the speech."""
         parts = {"total": sum(self.seconds.values()), **self.seconds}
         return {name: seconds / max(of_seconds, 1e-9) for name, seconds in parts.items()}
+
+
+def speed_in_words(shares: Mapping[str, float]) -> str:
+    """`0.0123: reading 0.0001, network 0.0120, decoding 0.0002`."""
+    parts = ", ".join(f"{name} {share:.4f}" for name, share in shares.items() if name != "total")
+    return f"{shares['total']:.4f}: {parts}"
