@@ -50,13 +50,14 @@ class Progress:
             share = min(self.done / self.total, 1.0)
             filled = round(share * 20)
             parts.insert(1, f"[{'█' * filled}{'·' * (20 - filled)}]")
-            parts.append(f"{_clock(seconds / share - seconds)} left")
+            parts.append(f"{clock(seconds / share - seconds)} left")
         else:
-            parts.append(_clock(seconds))
+            parts.append(clock(seconds))
         return "  ".join([*parts, note] if note else parts)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Minutes and seconds, hours where there are some."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

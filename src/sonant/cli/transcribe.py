@@ -5,17 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sonant.cli.main import VERBS
 from sonant.cli.parser import Parser, words
 from sonant.cli.search import add_search_options, decoding_asked_for
 
+if TYPE_CHECKING:
+    from sonant.inference.transcriber import TranscriberConfig
+    from sonant.recipes.opening import Opening
+    from sonant.recipes.transcribe import Answering, Named
+
+_PAUSE_SECONDS = 0.3
 _EPILOG = """\
 examples:
   sonant transcribe run/bundle talk.flac                            print what is said
   sonant transcribe run/bundle talks/ --out texts --format txt,srt  a folder, a file each; run it again and it goes on
   sonant transcribe run/bundle 'talks/*.mp3' s3://bucket/more --json
   sonant transcribe run/bundle my-corpus --split test --out texts --format json --beam 20 --num-best 5
+  sonant transcribe run/bundle meeting.mp3 --vad energy --out texts --format srt      hours long: cut in its pauses
+  sonant transcribe run/bundle gs://bucket/calls --out gs://bucket/texts --engine ray
   sonant transcribe run/bundle call.wav --ngram words.ngram --hot-word Nguyen --hot-word "atrial fibrillation"
 
 With --out, recordings that cannot be heard are lines of DIR/failures.csv, and the others go on.
@@ -32,39 +42,108 @@ def parser() -> Parser:
     )
     made.add_argument("--again", action="store_true", help="with --out: also what is done already")
     made.add_argument("--split", metavar="NAME", help="of corpora; without it, all of them")
+    made.add_argument("--channel", metavar="N", type=int, help="of recordings with several, from 0; their mean if not")
     made.add_argument("--num-best", metavar="N", type=int, help="answers for each recording (1); needs a search")
-    made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default) or cuda")
+    made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default), cuda, cuda:1, …")
+    made.add_argument("--precision", choices=("fp32", "bf16"), metavar="KIND", help="fp32 (the default) or bf16")
     made.add_argument("--json", action="store_true", help="print a line of JSON for each recording")
+    group = made.add_argument_group(
+        "long recordings", "in windows that overlap; or cut in pauses, where there are some"
+    )
+    group.add_argument("--vad", choices=("energy", "webrtc"), metavar="KIND", help="cut in pauses: energy or webrtc")
+    group.add_argument("--pause", metavar="SECONDS", type=float, help="the shortest that counts (0.3), with --vad")
+    group.add_argument("--window", metavar="SECONDS", type=float, help="the longest that is heard at once (30)")
+    group = made.add_argument_group("many recordings")
+    group.add_argument("--engine", choices=("local", "ray"), metavar="KIND", default="local", help="local, or ray")
+    group.add_argument("--workers", metavar="N", type=int, help="of --engine ray: one for each processor if not given")
     add_search_options(made)
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from sonant.base.errors import UsageError
     from sonant.checkpoints.bundle import open_bundle
-    from sonant.inference.transcriber import Failure, Transcriber, TranscriberConfig
-    from sonant.recipes.transcribe import check_formats, recordings, results, transcribe_into
+    from sonant.recipes.opening import Opening
+    from sonant.recipes.transcribe import check_formats, on_channel, recordings
+
+    _check(arguments)
+    formats = check_formats(words(arguments.format or "txt"))
+    bundle = open_bundle(arguments.bundle)
+    bundle.require_task("ctc")
+    opening = Opening(
+        bundle=arguments.bundle,
+        decoding=decoding_asked_for(bundle, arguments),
+        device=arguments.device,
+        config=_config(arguments),
+    )
+    found = on_channel(recordings(arguments.recordings, arguments.split), arguments.channel)
+    transcriber = _opened(opening, arguments)
+    if not arguments.out:
+        return _print_all(transcriber, found, arguments)
+    return _write_all(transcriber, found, opening, formats, arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from sonant.base.errors import UsageError
 
     if arguments.format and not arguments.out:
         raise UsageError("--format", "it is that of files, and none are written.", "Give --out, or --json to print.")
+    if arguments.json and arguments.out:
+        raise UsageError("--json", "it prints, and --out writes files.", "Write --format json, or leave --out out.")
     if arguments.again and not arguments.out:
         raise UsageError("--again", "it has no effect without --out.", "Leave it out.")
-    formats = check_formats(words(arguments.format or "txt"))
-    config = TranscriberConfig(**({"num_best": arguments.num_best} if arguments.num_best else {}))
-    bundle = open_bundle(arguments.bundle)
-    bundle.require_task("ctc")
-    decoding = decoding_asked_for(bundle, arguments)
-    transcriber = Transcriber.open(arguments.bundle, arguments.device, config, decoding, _say)
-    found = recordings(arguments.recordings, arguments.split)
-    num_failed = 0
-    if arguments.out:
-        done = transcribe_into(transcriber, found, arguments.out, formats, again=arguments.again, say=_say)
-        told = f"{arguments.out}: {done.num_written:,} recordings, {done.seconds / 3600:.2f} h"
-        told += f"; {done.num_skipped:,} were done already" if done.num_skipped else ""
-        told += f"; {len(done.failures):,} failed, see {arguments.out}/failures.csv" if done.failures else ""
-        print(told)
-        return 3 if done.failures else 0
-    several = None
+    if arguments.pause is not None and not arguments.vad:
+        raise UsageError("--pause", "it has no effect without --vad.", "Write --vad energy, or leave it out.")
+    if arguments.workers is not None and arguments.engine != "ray":
+        raise UsageError("--workers", "it has no effect without --engine ray.", "Leave it out.")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise UsageError("--workers", f"{arguments.workers} was given, at least 1 is needed.", "Leave it out for all.")
+
+
+def _config(arguments: argparse.Namespace) -> TranscriberConfig:
+    from sonant.audio.voice_activity import EnergyDetector, WebRtcDetector
+    from sonant.inference.transcriber import TranscriberConfig
+
+    given: dict[str, Any] = {}
+    if arguments.vad:
+        kind = EnergyDetector if arguments.vad == "energy" else WebRtcDetector
+        given["detector"] = kind(pause_seconds=_PAUSE_SECONDS if arguments.pause is None else arguments.pause)
+    if arguments.window is not None:
+        given |= {"window_seconds": arguments.window, "context_seconds": min(arguments.window / 7.5, 4.0)}
+    if arguments.num_best is not None:
+        given["num_best"] = arguments.num_best
+    return TranscriberConfig(**given, **({"precision": arguments.precision} if arguments.precision else {}))
+
+
+def _opened(opening: Opening, arguments: argparse.Namespace) -> Answering:
+    if arguments.engine == "ray":
+        from sonant.recipes.transcribe_on_ray import OnRay
+
+        return OnRay(opening, arguments.workers or 0)
+    return opening.open(_say)
+
+
+def _write_all(
+    transcriber: Answering,
+    found: Iterable[Named],
+    opening: Opening,
+    formats: Sequence[str],
+    arguments: argparse.Namespace,
+) -> int:
+    from sonant.recipes.transcribe import transcribe_into
+
+    folder, channel = arguments.out, "the mean of all" if arguments.channel is None else arguments.channel
+    made_by = opening.made_by() | {"channel": channel}
+    done = transcribe_into(transcriber, found, folder, formats, made_by=made_by, again=arguments.again, say=_say)
+    failed = f"; {len(done.failures):,} failed, see {folder}/failures.csv" if done.failures else ""
+    print(f"{folder}: {done}{failed}")
+    return 3 if done.failures else 0
+
+
+def _print_all(transcriber: Answering, found: Iterable[Named], arguments: argparse.Namespace) -> int:
+    from sonant.inference.transcriber import Failure
+    from sonant.recipes.transcribe import results
+
+    num_failed, several = 0, len(arguments.recordings) > 1
     for name, result in results(transcriber, found):
         if isinstance(result, Failure):
             num_failed += 1
@@ -72,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.json:
             print(json.dumps(result.as_dict(), ensure_ascii=False), flush=True)
         else:
-            several = several or len(arguments.recordings) > 1 or name != _name_alone(arguments.recordings[0])
+            several = several or name != _name_alone(arguments.recordings[0])
             print(f"{name}\t{result.text}" if several else result.text, flush=True)
     return 3 if num_failed else 0
 

@@ -5,23 +5,24 @@ What is done already is not done again; a recording that cannot be heard becomes
 
 from __future__ import annotations
 
-import csv
 import glob
-import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from sonant.base import storage
 from sonant.base.errors import UsageError
 from sonant.base.names import suggestion
-from sonant.base.progress import Progress
+from sonant.base.progress import Progress, clock
 from sonant.corpus.manifest import MANIFEST, open_corpus
 from sonant.corpus.sources.locate import is_audio, list_audio
-from sonant.inference.transcriber import Failure, Request, Transcriber
+from sonant.inference.listener import OnHeard, Request
+from sonant.inference.transcriber import Failure
 from sonant.inference.transcripts import FORMATS, Transcript
-
-FAILURES = "failures.csv"
+from sonant.recipes.out_folder import OutFolder
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,35 @@ class Named:
     text: str | None = None  # what a corpus says is said in it
 
 
+def on_channel(found: Iterable[Named], channel: int | None) -> Iterator[Named]:
+    """The same recordings, of which one channel is heard; None: that of a corpus, or the mean of all."""
+    for one in found:
+        yield one if channel is None else replace(one, request=replace(one.request, channel=channel))
+
+
+class Answering(Protocol):
+    """What transcribes: here, or on a cluster."""
+
+    def transcribe_all(
+        self, requests: Iterable[Request], on_heard: OnHeard = ...
+    ) -> Iterator[Transcript | Failure]: ...
+
+
 @dataclass
 class Done:
     """What became of the recordings."""
 
     num_written: int = 0
     num_skipped: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of what was heard
+    elapsed: float = 0.0  # seconds that it took
     failures: list[Failure] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        told = f"{self.num_written:,} recordings, {self.seconds / 3600:.2f} h"
+        if self.seconds:
+            told += f" in {clock(self.elapsed)} (real-time factor {self.elapsed / self.seconds:.3f})"
+        return told + (f"; {self.num_skipped:,} were done already" if self.num_skipped else "")
 
 
 def recordings(places: Sequence[str], split: str | None = None) -> Iterator[Named]:
@@ -57,47 +79,47 @@ def recordings(places: Sequence[str], split: str | None = None) -> Iterator[Name
 
 
 def transcribe_into(
-    transcriber: Transcriber,
+    transcriber: Answering,
     found: Iterable[Named],
     folder: str,
     formats: Sequence[str],
     *,
+    made_by: Mapping[str, Any] | None = None,
     again: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Done:
-    """A file for each recording and format, written whole; without `again` those that are there are left alone."""
-    formats = check_formats(formats)
-    done, names = Done(), []
+    """A file for each recording and format, written whole; without `again` those that are there are left alone.
 
-    def missing() -> Iterator[Request]:
+    `made_by` says what makes them: files that something else has made are not added to. What failed before is tried
+    again.
+    """
+    formats = check_formats(formats)
+    done, place, started = Done(), OutFolder(folder, made_by or {}, again=again), time.monotonic()
+
+    def missing() -> Iterator[Named]:
         for one in found:
-            if not again and all(storage.exists(result_file(folder, one.name, kind)) for kind in formats):
+            if place.has(one.name, formats):
                 done.num_skipped += 1
-                continue
-            names.append(one.name)
-            yield one.request
+            else:
+                yield one
 
     with Progress("transcribing", unit="recordings") as bar:
-        for number, result in enumerate(transcriber.transcribe_all(missing())):
-            if isinstance(result, Failure):
-                done.failures.append(result)
-                say(str(result.error))
-            else:
-                for kind in formats:
-                    storage.write_text(result_file(folder, names[number], kind), FORMATS[kind](result))
-                done.num_written += 1
-                done.seconds += result.seconds
-            bar.advance()
-    if done.failures:
-        storage.write_text(storage.join(folder, FAILURES), _table(done.failures))
-    elif storage.exists(storage.join(folder, FAILURES)):
-        storage.remove(storage.join(folder, FAILURES))
+        on_heard = _telling(bar, started)
+        try:
+            for _, result in results(transcriber, missing(), on_heard):
+                if isinstance(result, Failure):
+                    done.failures.append(result)
+                    say(str(result.error))
+                else:
+                    for kind in formats:
+                        place.write(result.name, kind, FORMATS[kind](result))
+                    done.num_written += 1
+                    done.seconds += result.seconds
+                bar.advance()
+        finally:
+            place.write_failures(done.failures)
+            done.elapsed = time.monotonic() - started
     return done
-
-
-def result_file(folder: str, name: str, kind: str) -> str:
-    """Where the result of a recording is written."""
-    return storage.join(folder, f"{name.lstrip('/')}.{kind}")
 
 
 def check_formats(formats: Sequence[str]) -> list[str]:
@@ -109,17 +131,32 @@ def check_formats(formats: Sequence[str]) -> list[str]:
     return [known[kind.casefold()] for kind in formats]
 
 
-def results(transcriber: Transcriber, found: Iterable[Named]) -> Iterator[tuple[str, Transcript | Failure]]:
+def results(
+    transcriber: Answering, found: Iterable[Named], on_heard: OnHeard = lambda seconds: None
+) -> Iterator[tuple[str, Transcript | Failure]]:
     """Each recording's name with what became of it."""
-    names: list[str] = []
+    names: deque[str] = deque()
 
     def requests() -> Iterator[Request]:
         for one in found:
             names.append(one.name)
             yield one.request
 
-    for number, result in enumerate(transcriber.transcribe_all(requests())):
-        yield names[number], result
+    for result in transcriber.transcribe_all(requests(), on_heard):
+        name = names.popleft()
+        yield name, result if isinstance(result, Failure) else replace(result, name=name)
+
+
+def _telling(bar: Progress, started: float) -> OnHeard:
+    """Tells how much was heard, and how fast."""
+    heard = 0.0
+
+    def on_heard(seconds: float) -> None:
+        nonlocal heard
+        heard += seconds
+        bar.advance(0, f"{clock(heard)} heard, {heard / max(time.monotonic() - started, 1e-9):.1f} × real time")
+
+    return on_heard
 
 
 def _of_place(place: str, split: str | None) -> Iterator[Named]:
@@ -167,11 +204,3 @@ def _of_pattern(place: str) -> Iterator[Named]:
 
 def _file_named(file: str, name: str) -> Named:
     return Named(os.path.splitext(name)[0] if is_audio(name) else name, Request(file))
-
-
-def _table(failures: Sequence[Failure]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["recording", "problem", "action"])
-    writer.writerows([one.audio, f"{one.error.where}: {one.error.problem}", one.error.action] for one in failures)
-    return text.getvalue()

@@ -167,18 +167,23 @@ def _leave_with(parent: int) -> None:
     os._exit(1)
 
 
+def connect(workers: int) -> Any:
+    """Ray, joined to the cluster that RAY_ADDRESS names, else to one on this machine with so many processors."""
+    try:
+        import ray
+    except ImportError as error:
+        raise DependencyError.for_extra("ray", "ray", "--engine ray") from error
+    if not ray.is_initialized():
+        ray.init(num_cpus=workers or None, log_to_driver=False, include_dashboard=False)
+    return ray
+
+
 class _RayEngine:
-    """Tasks of a Ray cluster: the one that RAY_ADDRESS names, else one on this machine."""
+    """Tasks of a Ray cluster."""
 
     def __init__(self, workers: int) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise DependencyError.for_extra("ray", "ray", "--engine ray") from error
-        if not ray.is_initialized():
-            ray.init(num_cpus=workers or None, log_to_driver=False, include_dashboard=False)
-        self.ray: Any = ray
-        self.num_workers = workers or int(ray.cluster_resources().get("CPU", 1))
+        self.ray = connect(workers)
+        self.num_workers = workers or int(self.ray.cluster_resources().get("CPU", 1))
 
     def submit(
         self, work: Callable[[Sequence[T]], list[R]], tasks: Sequence[T], on_crash: Callable[[T], R]

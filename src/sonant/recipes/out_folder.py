@@ -1,0 +1,83 @@
+"""The folder that results are written to, file by file: what is there is known, and what made it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sonant.base import storage
+from sonant.base.errors import UsageError
+from sonant.inference.transcriber import Failure
+
+FAILURES = "failures.csv"
+_MADE_BY = ".made-by.json"
+_UNFINISHED = re.compile(r"\.(.+)\.[^.]{8}\.part$")  # what a killed write leaves beside the file
+
+
+class OutFolder:
+    """Lists the folder once, and shows at the start whether it can be written to."""
+
+    def __init__(self, folder: str, made_by: Mapping[str, Any], *, again: bool = False) -> None:
+        self.folder, self._is_again = folder, again
+        self._there: set[str] = set()
+        self._left: dict[str, list[str]] = defaultdict(list)
+        for file in storage.list_files(folder):
+            self._there.add(_plain(file))
+            if unfinished := _UNFINISHED.match(os.path.basename(file)):
+                self._left[_plain(storage.join(storage.parent(file), unfinished[1]))].append(file)
+        self._check_maker(made_by)
+
+    def has(self, name: str, kinds: Sequence[str]) -> bool:
+        """All of these results of a recording need not be made."""
+        return not self._is_again and all(_plain(result_file(self.folder, name, kind)) in self._there for kind in kinds)
+
+    def write(self, name: str, kind: str, text: str) -> None:
+        where = result_file(self.folder, name, kind)
+        storage.write_text(where, text)
+        for file in self._left.pop(_plain(where), []):
+            storage.remove(file)
+
+    def write_failures(self, failures: Iterable[Failure]) -> None:
+        """A table of them; without any there is none."""
+        rows = [[one.audio, f"{one.error.where}: {one.error.problem}", one.error.action] for one in failures]
+        where = storage.join(self.folder, FAILURES)
+        if rows:
+            text = io.StringIO()
+            csv.writer(text).writerows([["recording", "problem", "action"], *rows])
+            storage.write_text(where, text.getvalue())
+        elif _plain(where) in self._there:
+            storage.remove(where)
+
+    def _check_maker(self, made_by: Mapping[str, Any]) -> None:
+        """Texts of two recognisers in one folder could not be told apart."""
+        where = storage.join(self.folder, _MADE_BY)
+        if not self._is_again and _plain(where) in self._there:
+            before = _read(where)
+            for key, value in made_by.items():
+                if key in before and before[key] != value:
+                    problem = f"what lies there was made with {key} = {before[key]}, and now it is {value}."
+                    raise UsageError(self.folder, problem, "Choose another folder, or make all of it anew: --again.")
+        storage.write_text(where, json.dumps(dict(made_by), ensure_ascii=False, indent=2) + "\n")
+
+
+def result_file(folder: str, name: str, kind: str) -> str:
+    """Where the result of a recording is written."""
+    return storage.join(folder, f"{name.lstrip('/')}.{kind}")
+
+
+def _read(where: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(storage.read_bytes(where))
+    except ValueError:
+        return {}
+    return found
+
+
+def _plain(location: str) -> str:
+    return location if storage.is_remote(location) else os.path.abspath(location)
