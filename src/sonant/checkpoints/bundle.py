@@ -36,6 +36,7 @@ ARCHITECTURES = {
     "best_rq": "sonant.models.best_rq",
     "ctc": "sonant.models.ctc",
     "conformer": "sonant.models.conformer",
+    "writer": "sonant.models.writer",
 }
 # Whose weights lie under Hugging Face's names: a module with `own_weights(weights, config)`.
 RENAMED = dict.fromkeys(("wav2vec2", "best_rq"), "sonant.checkpoints.wav2vec2_weights")
@@ -49,7 +50,7 @@ class BundleError(SonantError):
 class Description:
     """What a bundle says of itself, as plain values."""
 
-    task: str  # pretrain, ctc, streaming, classify, language
+    task: str  # pretrain, ctc, seq2seq, streaming, classify, language
     architecture: str  # a key of ARCHITECTURES
     config: dict[str, Any]  # what the architecture is built from
     front_end: dict[str, Any] = field(default_factory=dict)  # from waveforms to what the model takes

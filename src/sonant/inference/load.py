@@ -10,13 +10,14 @@ from sonant.checkpoints.bundle import BundleError, open_bundle
 # By task: a module, and a class in it with `open(folder, device)`; only the one that is asked for is imported.
 _ANSWERS = {
     "ctc": ("sonant.inference.transcriber", "Transcriber"),
+    "seq2seq": ("sonant.inference.writing_transcriber", "WritingTranscriber"),
     "language": ("sonant.inference.scorer", "Scorer"),
 }
 
 
 def load(bundle: str, *, device: str = "cpu") -> Any:
-    """What answers with a bundle: a recogniser (`Transcriber`) transcribes, a language model (`Scorer`) scores and
-    writes texts."""
+    """What answers with a bundle: a recogniser (`Transcriber`, `WritingTranscriber`) transcribes, a language model
+    (`Scorer`) scores and writes texts."""
     task = open_bundle(bundle).description.task
     if task not in _ANSWERS:
         known = " or ".join(f"'{name}'" for name in _ANSWERS)

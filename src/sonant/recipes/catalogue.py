@@ -28,6 +28,7 @@ TASKS = {
     "language": "sonant.recipes.language",
     "pretrain": "sonant.recipes.pretrain",
     "ctc": "sonant.recipes.ctc",
+    "seq2seq": "sonant.recipes.seq2seq",
 }
 _ENDINGS = (".yaml", ".yml")
 

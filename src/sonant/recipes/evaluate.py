@@ -20,6 +20,7 @@ from sonant.recipes.decoding import Asked
 EVALUATIONS = {
     "language": "sonant.recipes.language_evaluation",
     "ctc": "sonant.recipes.ctc_evaluation",
+    "seq2seq": "sonant.recipes.seq2seq_evaluation",
     "pretrain": "sonant.recipes.pretrain_evaluation",
 }
 

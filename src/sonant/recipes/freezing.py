@@ -17,7 +17,8 @@ from sonant.base.errors import ConfigError
 from sonant.base.names import suggestion
 
 _RANGE = re.compile(r"(?<=\.)(\d+)-(\d+)(?=\.|$)")
-FRONT_ENDS = ("*.feature_extractor", "encoder.conv1", "encoder.conv2", "encoder.conv3", "encoder.groupnorm")
+_CONVOLUTIONS = ("encoder.conv1", "encoder.conv2", "encoder.conv3", "encoder.groupnorm")
+FRONT_ENDS = ("*.feature_extractor", *_CONVOLUTIONS, *(f"model.{name}" for name in _CONVOLUTIONS))
 
 
 def patterns(model: nn.Module, name: str, key: str) -> list[str]:
@@ -59,6 +60,9 @@ def beginnings(model: nn.Module, begins: Mapping[str, int]) -> dict[str, int]:
             problem = "all of it is frozen, and never begins to learn."
             raise ConfigError(f"begins.{name}", problem, "Leave it out of freeze, or name something else.")
         found |= {one: max(step, found.get(one, 0)) for one in fitting}
+    if learning and len(found) == len(learning) and min(found.values()) > 0:
+        problem = f"nothing learns before step {min(found.values())}."
+        raise ConfigError("begins", problem, "Leave something out of it that learns from the beginning.")
     return found
 
 

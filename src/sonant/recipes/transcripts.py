@@ -24,7 +24,7 @@ from sonant.training.run_folder import RunFolder
 
 _SHOWN = 5
 TOKENIZER = "tokenizer"  # a folder of the run
-_SPOKEN = NormalizerConfig(steps=("nfc", "lowercase", "strip_punctuation", "collapse_whitespace"))
+SPOKEN = NormalizerConfig(steps=("nfc", "lowercase", "strip_punctuation", "collapse_whitespace"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class TranscriptTokenizerConfig:
     """From a folder, from a fine-tuned model's folder, or of the characters of the training texts."""
 
     folder: str = ""
-    train: CharactersConfig | SubwordsConfig = field(default_factory=lambda: CharactersConfig(normalizer=_SPOKEN))
+    train: CharactersConfig | SubwordsConfig = field(default_factory=lambda: CharactersConfig(normalizer=SPOKEN))
 
 
 @dataclass(frozen=True)
