@@ -56,6 +56,20 @@ def spread(values: list[float]) -> str:
     return f"{median(values):.3f} s ({min(values):.3f} to {max(values):.3f})"
 
 
+def matrix_rate(precision: str) -> float:
+    """GFLOP/s of a large product of a convolution, by the faster of torch's two ways."""
+    import torch
+    import torch.nn.functional as F
+
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
+    a, b = (torch.randn(shape).to(dtype) for shape in ((8192, 768), (256, 768)))
+    rows = a.view(1, -1, 1, 768).permute(0, 3, 1, 2)
+    ways: list[Callable[[], object]] = [lambda: F.linear(a, b), lambda: F.conv2d(rows, b[:, :, None, None])]
+    rates = [2 * 8192 * 768 * 256 / min(seconds_of(way) for _ in range(15)) / 1e9 for way in ways]
+    print(f"{precision}: products at {rates[0]:.0f} GFLOP/s as a linear layer, {rates[1]:.0f} as a 1 × 1 convolution")
+    return max(rates)
+
+
 def bytes_below(folder: Path) -> int:
     """What lies on disk below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ground import interleaved, median, seconds_of, speech, spread
+from ground import interleaved, matrix_rate, median, speech, spread
 from sonant.batches.examples import SpeechExample
 from sonant.batches.pretraining import Drawing, PretrainingBatch
 from sonant.checkpoints.wav2vec2_weights import from_transformers, pretraining_config
@@ -37,7 +37,7 @@ from sonant.objectives.contrastive import Contrastive
 
 UTTERANCES, SECONDS, RATE = 8, 5.0, 16000
 PARITY_STEPS, PARITY_BATCHES, LAST, WARMUP, LEARNING_RATE = 300, 16, 50, 30, 1e-4
-PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+PRECISIONS = ("fp32", "bf16")
 STILL = {"hidden_dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 Step = Callable[[], object]
 
@@ -274,16 +274,6 @@ def arithmetic() -> float:
     positions = 2 * frames * config.position_kernel * width * width // config.position_groups
     forward += transformer.num_layers * a_layer + 2 * frames * inputs * width + positions
     return UTTERANCES * (3 * forward - first) / 1e9  # the waveform needs no gradient
-
-
-def matrix_rate(precision: str) -> float:
-    """GFLOP/s of the largest product of the step, by the faster of torch's two ways."""
-    a, b = (torch.randn(shape).to(PRECISIONS[precision]) for shape in ((8192, 768), (256, 768)))
-    rows = a.view(1, -1, 1, 768).permute(0, 3, 1, 2)
-    ways: list[Step] = [lambda: F.linear(a, b), lambda: F.conv2d(rows, b[:, :, None, None])]
-    rates = [2 * 8192 * 768 * 256 / min(seconds_of(way) for _ in range(15)) / 1e9 for way in ways]
-    print(f"{precision}: products at {rates[0]:.0f} GFLOP/s as a linear layer, {rates[1]:.0f} as a 1 × 1 convolution")
-    return max(rates)
 
 
 def peak_of(side: str, precision: str) -> float:

@@ -113,7 +113,7 @@ def recognition_parts(
     return Parts(
         model=model,
         objective=learnt.objective,
-        loader=Loader(source, _loading(engine, hears=isinstance(known[0], HeardExamples))),
+        loader=Loader(source, loading(engine, hears=isinstance(known[0], HeardExamples))),
         validate=validation.validate,
         save_bundle=partial(save_bundle, config, model, tokenizer, learnt.train, validation),
         sections=validation.sections,
@@ -121,7 +121,7 @@ def recognition_parts(
     )
 
 
-def _loading(engine: Engine, *, hears: bool) -> LoaderConfig:
+def loading(engine: Engine, *, hears: bool) -> LoaderConfig:
     """Hearing wants all threads of a processor, as learning does: beside each other, each waits for the other."""
     takes_turns = hears and engine.device.type == "cpu" and torch.get_num_threads() > 1
     workers = 0 if takes_turns else LoaderConfig().workers
