@@ -79,6 +79,9 @@ class Bundle:
     def model(self) -> nn.Module:
         """The architecture with its weights, in evaluation mode."""
         architecture, config = self.description.architecture, self.description.config
+        if not storage.exists(self.path(WEIGHTS)):
+            problem = f"this bundle is not whole: {WEIGHTS} is missing."
+            raise BundleError(self.folder, problem, "Copy the whole folder again.")
         model, weights = build(architecture, config, self.path(DESCRIPTION)), read_tensors(self.path(WEIGHTS))
         if architecture in RENAMED:
             weights = importlib.import_module(RENAMED[architecture]).own_weights(weights, config)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sonant.recipes.transcribe import Answering, Named
 
 _PAUSE_SECONDS = 0.3
+_OPTIONS = {"num_best": "--num-best", "window_seconds": "--window", "pause_seconds": "--pause"}
 _EPILOG = """\
 examples:
   sonant transcribe run/bundle talk.flac                            print what is said
@@ -61,7 +62,9 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from sonant.base.errors import UsageError
     from sonant.checkpoints.bundle import open_bundle
+    from sonant.decoding.decoder import GreedyConfig
     from sonant.recipes.opening import Opening
     from sonant.recipes.transcribe import check_formats, on_channel, recordings
 
@@ -69,9 +72,13 @@ def run(arguments: argparse.Namespace) -> int:
     formats = check_formats(words(arguments.format or "txt"))
     bundle = open_bundle(arguments.bundle)
     bundle.require_task("ctc")
+    decoding = decoding_asked_for(bundle, arguments)
+    if (arguments.num_best or 1) > 1 and isinstance(decoding, GreedyConfig):
+        action = "Search: --beam 10, or leave --num-best out."
+        raise UsageError("--num-best", "one answer is all that there is without a search.", action)
     opening = Opening(
         bundle=arguments.bundle,
-        decoding=decoding_asked_for(bundle, arguments),
+        decoding=decoding,
         device=arguments.device,
         config=_config(arguments),
     )
@@ -101,17 +108,23 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _config(arguments: argparse.Namespace) -> TranscriberConfig:
     from sonant.audio.voice_activity import EnergyDetector, WebRtcDetector
+    from sonant.base.errors import ConfigError, UsageError
     from sonant.inference.transcriber import TranscriberConfig
 
     given: dict[str, Any] = {}
-    if arguments.vad:
-        kind = EnergyDetector if arguments.vad == "energy" else WebRtcDetector
-        given["detector"] = kind(pause_seconds=_PAUSE_SECONDS if arguments.pause is None else arguments.pause)
     if arguments.window is not None:
         given |= {"window_seconds": arguments.window, "context_seconds": min(arguments.window / 7.5, 4.0)}
     if arguments.num_best is not None:
         given["num_best"] = arguments.num_best
-    return TranscriberConfig(**given, **({"precision": arguments.precision} if arguments.precision else {}))
+    if arguments.precision:
+        given["precision"] = arguments.precision
+    try:
+        if arguments.vad:
+            kind = EnergyDetector if arguments.vad == "energy" else WebRtcDetector
+            given["detector"] = kind(pause_seconds=_PAUSE_SECONDS if arguments.pause is None else arguments.pause)
+        return TranscriberConfig(**given)
+    except ConfigError as error:
+        raise UsageError(_OPTIONS.get(error.where, error.where), error.problem, error.action) from error
 
 
 def _opened(opening: Opening, arguments: argparse.Namespace) -> Answering:

@@ -12,9 +12,13 @@ import torch
 
 from sonant.base.errors import SonantError
 from sonant.decoding.passages import Passage, PassageCutter
+from sonant.decoding.scores import LEAST
 from sonant.decoding.seams import Stitcher
+from sonant.decoding.spelling import Spelling
 from sonant.inference.listener import side_by_side
 from sonant.inference.pieces import Piece
+
+_SILENCE = 1e-4  # of full scale, 80 dB below it: three steps of 16 bits
 
 
 @dataclass(eq=False)
@@ -45,13 +49,24 @@ class BeingScored:
         self.passages = []
 
 
-@torch.no_grad()
 def scores_of(
-    model: Any, num_symbols: int, recordings: Sequence[np.ndarray], precision: str, device: str
+    model: Any, spelling: Spelling, recordings: Sequence[np.ndarray], precision: str, device: str
 ) -> list[np.ndarray]:
-    """(T, V) of each."""
-    if not model.num_frames(max(map(len, recordings))):
-        return [np.zeros((0, num_symbols), np.float32) for _ in recordings]
+    """(T, V) of each. Where there is nothing but silence nothing is said, whatever a model makes of it."""
+    num_symbols = spelling.tokenizer.size
+    found = [np.full((model.num_frames(len(one)), num_symbols), LEAST, np.float32) for one in recordings]
+    for one in found:
+        one[:, spelling.blank_id] = 0.0
+    heard = [place for place, one in enumerate(recordings) if len(found[place]) and np.abs(one).max() >= _SILENCE]
+    if heard:
+        scored = _scored(model, [recordings[place] for place in heard], precision, device)
+        for place, one in zip(heard, scored, strict=True):
+            found[place] = one
+    return found
+
+
+@torch.no_grad()
+def _scored(model: Any, recordings: Sequence[np.ndarray], precision: str, device: str) -> list[np.ndarray]:
     kind = device.partition(":")[0]
     with nullcontext() if precision == "fp32" else torch.autocast(kind, torch.bfloat16):
         scores = model(*side_by_side(recordings, device))

@@ -155,7 +155,7 @@ class Transcriber:
             return BeingScored(audio, Stitcher(context, self.spelling.blank_id), PassageCutter(self.spelling, window))
 
         def scored(recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
-            return scores_of(self.model, self.spelling.tokenizer.size, recordings, config.precision, self.device)
+            return scores_of(self.model, self.spelling, recordings, config.precision, self.device)
 
         return Listener(Cut(self.model, window, context, config.detector), begin, scored, rate, config.batch_seconds)
 

@@ -27,6 +27,8 @@ class OutFolder:
         self.folder, self._is_again = folder, again
         self._there: set[str] = set()
         self._left: dict[str, list[str]] = defaultdict(list)
+        if storage.exists(folder) and not storage.is_folder(folder):
+            raise UsageError("--out", f"{folder} is a file, a folder is needed.", "Name a folder, new or old.")
         for file in storage.list_files(folder):
             self._there.add(_plain(file))
             if unfinished := _UNFINISHED.match(os.path.basename(file)):

@@ -160,11 +160,14 @@ def _telling(bar: Progress, started: float) -> OnHeard:
 
 
 def _of_place(place: str, split: str | None) -> Iterator[Named]:
-    if storage.is_folder(place):
-        if storage.exists(storage.join(place, MANIFEST)):
-            yield from _of_corpus(place, split)
-        else:
-            yield from _of_folder(place)
+    is_folder = storage.is_folder(place)
+    if is_folder and storage.exists(storage.join(place, MANIFEST)):
+        yield from _of_corpus(place, split)
+        return
+    if split:
+        raise UsageError("--split", f"{place} is no corpus, and has no splits.", "Leave it out, or name a corpus.")
+    if is_folder:
+        yield from _of_folder(place)
     elif any(sign in place for sign in "*?[") and not storage.exists(place):
         yield from _of_pattern(place)
     else:
