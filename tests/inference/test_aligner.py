@@ -102,7 +102,16 @@ def test_a_text_that_says_nothing_is_told(text):
         align(said("..a"), text, SPELLING)
 
 
-@pytest.mark.parametrize(("path", "needed"), [("aab.", 5), ("", 5)])
-def test_too_few_frames_for_a_text_are_told(path, needed):
-    with pytest.raises(TextError, match=rf"talk\.wav: its text needs {needed} frames, but .* have {len(path)}"):
+def test_who_speaks_faster_than_frames_come_is_aligned_in_halves_of_them():
+    found = align(said("abcd"), "A bcd", SPELLING)
+    times = [time / FRAME for one in found.tokens for time in (one.start, one.end)]
+    assert times == sorted(times)
+    assert [times[0], times[-1]] == [0, 4]
+    assert [word.text for word in found.words] == ["A", "bcd"]
+    assert align(said("abcd"), "abcd", SPELLING).score > found.score > align(said("abcd"), "d cba", SPELLING).score
+
+
+@pytest.mark.parametrize("path", ["ab", "a", ""])
+def test_too_few_frames_for_a_text_are_told(path):
+    with pytest.raises(TextError, match=rf"talk\.wav: its text needs 5 frames, more than twice the {len(path)} that"):
         align(said(path), "aa b", SPELLING)

@@ -19,6 +19,7 @@ VERBS = {
     "train": "Train a model from a corpus, or go on with a training.",
     "evaluate": "Measure a trained model, with intervals.",
     "transcribe": "Write down what recordings say.",
+    "align": "Find when each word of a known text is said.",
     "generate": "Let a language model write.",
     "ngram": "Estimate an n-gram model of words from texts.",
     "compare": "Put runs side by side, with paired intervals.",

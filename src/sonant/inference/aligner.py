@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -23,11 +24,15 @@ def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
     if not written.words:
         told = f"nothing of '{text.strip()[:40]}' can be written" if text.strip() else "its text is empty"
         raise TextError(where, f"{told}, so there is nothing to align.", "Give it the text of what is said.")
+    num_frames, needed = len(scored.log_probs), frames_needed_by_ctc(written.ids)
+    if num_frames < needed:  # some people speak faster than frames come: each is taken for two
+        scored = replace(scored, frame_seconds=scored.frame_seconds / 2, log_probs=scored.log_probs.repeat(2, axis=0))
     lengths = Lengths(np.array([len(scored.log_probs)]))
     found = likeliest_path(scored.log_probs[None], lengths, [written.ids], spelling.blank_id)[0]
     if found is None:
-        needed = frames_needed_by_ctc(written.ids)
-        problem = f"its text needs {needed:,} frames, but {scored.seconds:.2f} s have {len(scored.log_probs):,}."
+        problem = (
+            f"its text needs {needed:,} frames, more than twice the {num_frames:,} that {scored.seconds:.2f} s have."
+        )
         raise TextError(where, problem, "Check that the text belongs to it, and is not longer than what is said.")
     words = _words(written, found, scored)
     return Transcript(
@@ -39,7 +44,7 @@ def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
         tokens=_tokens(written, found, scored, spelling),
         lines=_lines(written, words, found),
         skipped=written.skipped,
-        score=_score(found, scored.log_probs),
+        score=_score(found, scored.log_probs) * num_frames / len(scored.log_probs),
     )
 
 
