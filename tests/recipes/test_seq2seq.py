@@ -292,3 +292,34 @@ def test_a_tiny_model_learns_eight_utterances_by_heart(family, corpus, tmp_path)
         "batches={kind: random, batch_size: 8}",
     )
     assert result.metrics["wer"] == 0
+
+
+def test_the_command_line_writes_what_was_asked_for(run, corpus, tmp_path, capsys):
+    bundle, out = f"{run[0]}/bundle", tmp_path / "texts"
+    place = next(iter(sonant.open_corpus(corpus).split("dev"))).audio
+    assert main(["transcribe", bundle, place]) == 0
+    text = capsys.readouterr().out.strip()
+    assert text == sonant.load(bundle).transcribe(place).text
+    assert main(["transcribe", bundle, place, "--out", str(out), "--format", "json,srt", "--beam", "3"]) == 0
+    assert {file.suffix for file in out.iterdir()} >= {".json", ".srt"}
+    assert main(["transcribe", bundle, place, "--num-best", "2"]) == 2
+    assert "--beam 2" in capsys.readouterr().err
+    assert main(["transcribe", bundle, place, "--num-best", "2", "--beam", "2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["alternatives"]) == 2
+    assert main(["transcribe", bundle, place, "--hot-word", "ba"]) == 2
+    assert "--hot-word" in capsys.readouterr().err
+    assert main(["transcribe", bundle, place, "--set", "lenght_weight=1"]) == 2
+    assert "length_weight" in capsys.readouterr().err
+
+
+def test_a_beam_that_was_measured_is_kept_in_the_bundle(corpus, tmp_path, capsys):
+    place, result = trained(corpus, tmp_path / "run", MOONSHINE)
+    words = ["evaluate", f"{place}/bundle", "--beam", "4", "--set", "length_weight=0.5"]
+    assert main([*words, "--save-decoding"]) == 0
+    assert "a beam of 4 texts" in capsys.readouterr().out
+    assert open_bundle(f"{place}/bundle").description.decoding["beam"] == 4
+    assert sonant.load(f"{place}/bundle").writing.length_weight == 0.5
+    again = sonant.evaluate(f"{place}/bundle", is_greedy=True)
+    assert again.figures == pytest.approx(dict(result.metrics))
+    assert main([*words, "--tune", "dev"]) == 2
+    assert "--tune" in capsys.readouterr().err

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from sonant.cli.main import VERBS
 from sonant.cli.parser import Parser, words
-from sonant.cli.search import add_search_options, decoding_asked_for
+from sonant.cli.search import add_search_options, decoding_asked_for, search_settings
 
 if TYPE_CHECKING:
+    from sonant.checkpoints.bundle import Bundle
     from sonant.inference.transcriber import TranscriberConfig
-    from sonant.recipes.opening import Opening
+    from sonant.recipes.opening import AnyOpening
     from sonant.recipes.transcribe import Answering, Named
 
 _PAUSE_SECONDS = 0.3
@@ -62,31 +63,35 @@ def parser() -> Parser:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from sonant.base.errors import UsageError
     from sonant.checkpoints.bundle import open_bundle
-    from sonant.decoding.decoder import GreedyConfig
-    from sonant.recipes.opening import Opening
     from sonant.recipes.transcribe import check_formats, on_channel, recordings
 
     _check(arguments)
     formats = check_formats(words(arguments.format or "txt"))
-    bundle = open_bundle(arguments.bundle)
-    bundle.require_task("ctc")
-    decoding = decoding_asked_for(bundle, arguments)
-    if (arguments.num_best or 1) > 1 and isinstance(decoding, GreedyConfig):
-        action = "Search: --beam 10, or leave --num-best out."
-        raise UsageError("--num-best", "one answer is all that there is without a search.", action)
-    opening = Opening(
-        bundle=arguments.bundle,
-        decoding=decoding,
-        device=arguments.device,
-        config=_config(arguments),
-    )
+    opening = _opening(open_bundle(arguments.bundle), arguments)
     found = on_channel(recordings(arguments.recordings, arguments.split), arguments.channel)
     transcriber = _opened(opening, arguments)
     if not arguments.out:
         return _print_all(transcriber, found, arguments)
     return _write_all(transcriber, found, opening, formats, arguments)
+
+
+def _opening(bundle: Bundle, arguments: argparse.Namespace) -> AnyOpening:
+    from sonant.base.errors import UsageError
+    from sonant.decoding.decoder import GreedyConfig
+    from sonant.recipes.opening import Opening, WritingOpening
+    from sonant.recipes.seq2seq_decoding import asked_writing
+
+    bundle.require_task("ctc", "seq2seq")
+    config, device = _config(arguments), arguments.device
+    if bundle.description.task == "seq2seq":
+        writing = asked_writing(bundle, search_settings(arguments), is_greedy=arguments.greedy)
+        return WritingOpening(bundle=bundle.folder, writing=writing, device=device, config=config)
+    decoding = decoding_asked_for(bundle, arguments)
+    if (arguments.num_best or 1) > 1 and isinstance(decoding, GreedyConfig):
+        action = "Search: --beam 10, or leave --num-best out."
+        raise UsageError("--num-best", "one answer is all that there is without a search.", action)
+    return Opening(bundle=bundle.folder, decoding=decoding, device=device, config=config)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -127,7 +132,7 @@ def _config(arguments: argparse.Namespace) -> TranscriberConfig:
         raise UsageError(_OPTIONS.get(error.where, error.where), error.problem, error.action) from error
 
 
-def _opened(opening: Opening, arguments: argparse.Namespace) -> Answering:
+def _opened(opening: AnyOpening, arguments: argparse.Namespace) -> Answering:
     if arguments.engine == "ray":
         from sonant.recipes.transcribe_on_ray import OnRay
 
@@ -138,7 +143,7 @@ def _opened(opening: Opening, arguments: argparse.Namespace) -> Answering:
 def _write_all(
     transcriber: Answering,
     found: Iterable[Named],
-    opening: Opening,
+    opening: AnyOpening,
     formats: Sequence[str],
     arguments: argparse.Namespace,
 ) -> int:

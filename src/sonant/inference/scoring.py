@@ -18,7 +18,7 @@ from sonant.decoding.spelling import Spelling
 from sonant.inference.listener import side_by_side
 from sonant.inference.pieces import Piece
 
-_SILENCE = 1e-4  # of full scale, 80 dB below it: three steps of 16 bits
+SILENCE = 1e-4  # of full scale, 80 dB below it: three steps of 16 bits
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ def scores_of(
     found = [np.full((model.num_frames(len(one)), num_symbols), LEAST, np.float32) for one in recordings]
     for one in found:
         one[:, spelling.blank_id] = 0.0
-    heard = [place for place, one in enumerate(recordings) if len(found[place]) and np.abs(one).max() >= _SILENCE]
+    heard = [place for place, one in enumerate(recordings) if len(found[place]) and np.abs(one).max() >= SILENCE]
     if heard:
         scored = _scored(model, [recordings[place] for place in heard], precision, device)
         for place, one in zip(heard, scored, strict=True):

@@ -16,7 +16,8 @@ from sonant.corpus.preparation.engines import connect
 from sonant.inference.listener import OnHeard, Request
 from sonant.inference.transcriber import Failure, Transcriber
 from sonant.inference.transcripts import Transcript
-from sonant.recipes.opening import Opening
+from sonant.inference.writing_transcriber import WritingTranscriber
+from sonant.recipes.opening import AnyOpening
 
 _TOGETHER = 16  # recordings that a worker is given at once
 _AHEAD = 2  # times that, for each worker
@@ -27,10 +28,10 @@ Result = Transcript | Failure
 class Worker:
     """Opens the recogniser when it is first asked; what is wrong with that is its answer."""
 
-    def __init__(self, opening: Opening, num_threads: int) -> None:
+    def __init__(self, opening: AnyOpening, num_threads: int) -> None:
         os.environ["OMP_NUM_THREADS"] = str(num_threads)
         self.opening, self.num_threads = opening, num_threads
-        self.transcriber: Transcriber | None = None
+        self.transcriber: Transcriber | WritingTranscriber | None = None
 
     def transcribe(self, requests: Sequence[Request]) -> list[Result] | SonantError:
         import torch
@@ -46,7 +47,7 @@ class Worker:
 class OnRay:
     """`workers` 0: as many as the cluster has processors, or accelerators where these are asked for."""
 
-    def __init__(self, opening: Opening, workers: int = 0) -> None:
+    def __init__(self, opening: AnyOpening, workers: int = 0) -> None:
         self.ray = connect(workers)
         kind = "GPU" if opening.device.startswith("cuda") else "CPU"
         self.opening, self.options = opening, {f"num_{kind.lower()}s": 1}
