@@ -404,12 +404,27 @@ def test_each_dropout_is_drawn_anew_or_refused(family, rate):
         return
     model, _ = new_model(config, VOCABULARY, 0, hides_frames=False)
     batch = batch_of(waveforms())
-    answers = [model.train()(*batch).logits for _ in range(8)]
+    heard = model.train().hear(*batch)
+    answers = [model.score(heard, Hidden(draw=draw)).logits for draw in range(8)]
     assert any(not torch.equal(answers[0], answer) for answer in answers)
     answers[0].square().mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
     with torch.no_grad():
         assert torch.equal(model.eval()(*batch).logits, model(*batch).logits)
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "moonshine"])
+def test_layers_that_rest_are_those_of_the_step_and_none_rests_afterwards(family):
+    torch.manual_seed(0)
+    model, _ = new_model(replace(config_for(family), layer_drop=0.5), VOCABULARY, 0, hides_frames=False)
+    rows = waveforms((8000, 8000))
+    with torch.no_grad():
+        heard, alone = model.train().hear(*batch_of(rows)), model.hear(*batch_of(rows[:1]))
+        answers = [model.score(heard, Hidden(draw=draw)).logits for draw in range(12)]
+        for draw, answer in enumerate(answers):
+            torch.testing.assert_close(answer[:1], model.score(alone, Hidden(draw=draw)).logits, rtol=1e-4, atol=1e-5)
+        assert len({round(float(answer.sum()), 3) for answer in answers}) == 4  # of two layers: both, one, other, none
+        assert torch.equal(model.eval().score(heard, Hidden(draw=0)).logits, model.score(heard).logits)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

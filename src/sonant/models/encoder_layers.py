@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from sonant.base.lengths import Count, Lengths
+from sonant.layers.layer_drop import is_dropped
+from sonant.models.recognizer import Hidden
 from sonant.models.speech_parts import tell_real
 
 _CONFORMERS = ("wav2vec2-conformer", "wav2vec2-bert")
@@ -57,7 +58,13 @@ def entering(encoder: Any, x: Tensor, lengths: Lengths) -> Tensor:
     return entered
 
 
-def through(encoder: Any, x: Tensor, lengths: Lengths, first: int, last: int) -> Tensor:
+def left_out(encoder: Any, number: int, rate: float, hidden: Hidden | None) -> bool:
+    """Whether a layer rests in this step of a training, on every rank alike."""
+    draw = None if hidden is None else hidden.draw
+    return bool(encoder.training) and draw is not None and is_dropped(number, rate, draw)
+
+
+def through(encoder: Any, x: Tensor, lengths: Lengths, first: int, last: int, hidden: Hidden | None) -> Tensor:
     """Maps (B, U, D) through the layers from `first` to before `last`."""
     is_real = _real(x, lengths)
     tell_real(encoder, is_real)
@@ -65,10 +72,9 @@ def through(encoder: Any, x: Tensor, lengths: Lengths, first: int, last: int) ->
     seen = None if is_real is None else Lengths(lengths.values.clamp(min=1)).mask(x.shape[1])
     given, rate = _beside(encoder, x, seen), encoder.config.layerdrop
     for number, layer in enumerate(encoder.layers[first:last], first):
-        if encoder.training and rate and torch.rand([]) < rate and not (number == 0 and "position_bias" in given):
-            continue
-        found = layer(x, **given)
-        x = found[0] if isinstance(found, tuple) else found
+        if not left_out(encoder, number, rate, hidden):
+            found = layer(x, **given)
+            x = found[0] if isinstance(found, tuple) else found
     return x
 
 

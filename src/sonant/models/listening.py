@@ -19,7 +19,7 @@ from sonant.audio.features.front_end import FrontEnd, build_front_end
 from sonant.audio.features.log_mel import WHISPER
 from sonant.base.errors import SonantError
 from sonant.base.lengths import Count, Lengths, frames_after
-from sonant.models.encoder_layers import drawn
+from sonant.models.encoder_layers import drawn, left_out
 from sonant.models.recognizer import Heard, Hidden
 
 FAMILIES = ("moonshine", "whisper")
@@ -153,8 +153,9 @@ class WhisperHearing(_Layers):
         if heard.num_layers is None and len(x):
             x = x + self.encoder.embed_positions.weight  # (B, S, D)
             x = F.dropout(x, self.encoder.dropout, self.encoder.training)
-        for layer in self.encoder.layers[heard.num_layers or 0 : num_layers] if len(x) else ():
-            if not (self.encoder.training and rate and torch.rand([]) < rate):
+        first = heard.num_layers or 0
+        for number, layer in enumerate(self.encoder.layers[first:num_layers] if len(x) else (), first):
+            if not left_out(self.encoder, number, rate, hidden):
                 x = layer(x, None)
         return replace(heard, frames=x, num_layers=num_layers)
 

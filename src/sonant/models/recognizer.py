@@ -27,10 +27,11 @@ class Heard:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What is hidden from a recogniser while it learns: places of what was heard, and bands of all its places."""
+    """What is hidden from a recogniser while it learns: places of what was heard, bands of all its places, layers."""
 
     frames: Tensor | None = None  # (B, S) booleans
     bands: Tensor | None = None  # (B, `hidden_width`) booleans
+    draw: int | None = None  # which layers are left out follows from it; None: none is
 
 
 @dataclass(frozen=True)

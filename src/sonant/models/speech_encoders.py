@@ -112,7 +112,7 @@ class SpeechEncoder:
         x, first = inside.frames, inside.num_layers
         assert first is not None
         if x.shape[0] and x.shape[1]:
-            x = through(self.base_model.encoder, x, inside.lengths, first, num_layers)
+            x = through(self.base_model.encoder, x, inside.lengths, first, num_layers, hidden)
         return Heard(x, inside.lengths, inside.scored, num_layers)
 
     def score(self, heard: Heard, hidden: Hidden | None = None) -> Scores:

@@ -22,7 +22,7 @@ from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
 from sonant.batches.batch import SpeechBatch
 from sonant.models.recognizer import Heard, Hidden, Scores
-from sonant.objectives.hiding import HidingConfig, drawn_hidden, known_before, let_learn
+from sonant.objectives.hiding import HidingConfig, hidden_in, known_before, let_learn
 from sonant.objectives.loss import Loss, Mean, Part, Watch
 
 
@@ -68,8 +68,7 @@ class Ctc:
         num_views = 2 if model.training and self.config.consistency else 1
 
         def between(heard: Heard) -> tuple[Heard, Hidden | None]:
-            is_hiding = self.config.hiding and model.training
-            hidden = drawn_hidden(model, self.config.hiding, batch, heard, self.seed, num_views) if is_hiding else None
+            hidden = hidden_in(step, model, self.config.hiding, batch, heard, self.seed, num_views)
             return _repeated(heard, num_views), hidden
 
         known = known_before(batch, self.num_frames)

@@ -6,7 +6,7 @@ Shapes: B utterances, S frames as heard, E their width.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from sonant.base.randomness import generator_for
 from sonant.batches.batch import SpeechBatch
 from sonant.batches.heard import HeardBatch
 from sonant.batches.masking import MaskingConfig, hidden_frames
+from sonant.layers.layer_drop import draw_of
 from sonant.models.recognizer import Heard, Hidden
 
 
@@ -30,6 +31,16 @@ class HidingConfig:
 
     def __bool__(self) -> bool:
         return self.frames is not None or self.bands is not None
+
+
+def hidden_in(
+    step: int, model: Any, hiding: HidingConfig, batch: SpeechBatch, heard: Heard, seed: int, num_views: int = 1
+) -> Hidden | None:
+    """What is drawn in a step of a training, layers that rest among it; None where nobody learns."""
+    if not model.training:
+        return None
+    hidden = drawn_hidden(model, hiding, batch, heard, seed, num_views) if hiding else Hidden()
+    return replace(hidden, draw=draw_of(seed, step))
 
 
 def drawn_hidden(

@@ -21,7 +21,7 @@ from sonant.base.lengths import Lengths
 from sonant.batches.batch import NO_TOKEN, SpeechBatch
 from sonant.layers.vocabulary_loss import target_log_probs, vocabulary_loss
 from sonant.models.recognizer import Heard, Hidden
-from sonant.objectives.hiding import HidingConfig, drawn_hidden, known_before, let_learn
+from sonant.objectives.hiding import HidingConfig, hidden_in, known_before, let_learn
 from sonant.objectives.loss import Loss, Mean, Part, Watch
 from sonant.text.prompts import Prompt
 
@@ -73,8 +73,7 @@ class Seq2Seq:
         smoothing = self.config.smoothing if model.training else 0.0
 
         def between(heard: Heard) -> tuple[Heard, Hidden | None]:
-            is_hiding = self.config.hiding and model.training
-            return heard, drawn_hidden(model, self.config.hiding, batch, heard, self.seed) if is_hiding else None
+            return heard, hidden_in(step, model, self.config.hiding, batch, heard, self.seed)
 
         def answer(hidden: Tensor, head: nn.Linear) -> tuple[Tensor, Tensor]:
             return vocabulary_loss(hidden.flatten(0, 1), head.weight, head.bias, targets.flatten(), smoothing)
