@@ -108,6 +108,8 @@ def build(architecture: str, config: Mapping[str, Any], where: str) -> nn.Module
 def open_bundle(folder: str) -> Bundle:
     """Reads what a bundle says of itself."""
     where = storage.join(folder, DESCRIPTION)
+    if os.path.isfile(folder):
+        raise BundleError(folder, "this is a file, a bundle is a folder.", "Name the folder 'bundle' of a run.")
     try:
         values: dict[str, Any] = json.loads(storage.read_bytes(where))
     except AbsentError as error:

@@ -40,10 +40,7 @@ class OutFolder:
         return not self._is_again and all(_plain(result_file(self.folder, name, kind)) in self._there for kind in kinds)
 
     def write(self, name: str, kind: str, text: str) -> None:
-        where = result_file(self.folder, name, kind)
-        storage.write_text(where, text)
-        for file in self._left.pop(_plain(where), []):
-            storage.remove(file)
+        self._put(result_file(self.folder, name, kind), text)
 
     def write_failures(self, failures: Iterable[Failure]) -> None:
         """A table of them; without any there is none."""
@@ -52,7 +49,7 @@ class OutFolder:
         if rows:
             text = io.StringIO()
             csv.writer(text).writerows([["recording", "problem", "action"], *rows])
-            storage.write_text(where, text.getvalue())
+            self._put(where, text.getvalue())
         elif _plain(where) in self._there:
             storage.remove(where)
 
@@ -65,7 +62,13 @@ class OutFolder:
                 if key in before and before[key] != value:
                     problem = f"what lies there was made with {key} = {before[key]}, and now it is {value}."
                     raise UsageError(self.folder, problem, "Choose another folder, or make all of it anew: --again.")
-        storage.write_text(where, json.dumps(dict(made_by), ensure_ascii=False, indent=2) + "\n")
+        self._put(where, json.dumps(dict(made_by), ensure_ascii=False, indent=2) + "\n")
+
+    def _put(self, where: str, text: str) -> None:
+        """In place of what a killed run left unfinished."""
+        storage.write_text(where, text)
+        for file in self._left.pop(_plain(where), []):
+            storage.remove(file)
 
 
 def result_file(folder: str, name: str, kind: str) -> str:

@@ -59,9 +59,10 @@ class Done:
     failures: list[Failure] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"{self.num_written:,} recordings, {self.seconds / 3600:.2f} h"
+        told = f"{self.num_written:,} recordings"
         if self.seconds:
-            told += f" in {clock(self.elapsed)} (real-time factor {self.elapsed / self.seconds:.3f})"
+            factor = self.elapsed / self.seconds
+            told += f", {clock(self.seconds)} heard in {clock(self.elapsed)} (real-time factor {factor:.3f})"
         return told + (f"; {self.num_skipped:,} were done already" if self.num_skipped else "")
 
 
