@@ -113,14 +113,14 @@ def in_words(result: EvaluateResult) -> str:
 
 def _decoding(facts: Facts) -> Iterator[str]:
     """How a recogniser decoded, what else was tried, and how fast it all was."""
+    from sonant.evaluation.breakdown import tried_decodings
     from sonant.evaluation.speed import speed_in_words
     from sonant.reports.terminal import text_table
 
     settings: Any = facts.settings
     if "tried" in settings:
-        rows = [[one["stage"], one["decoded"], f"{one['wer']:.2%}"] for one in settings["tried"]]
         yield f"tried on '{settings['tuned_on']}':"
-        yield text_table(["stage", "decoding", "wer"], rows, widest=110)
+        yield text_table(*tried_decodings(settings["tried"]))
         if settings["tuned_on"] == facts.split:
             yield "The weights were chosen on these very utterances: expect more on others. Try another --split."
     if "decoded" in settings:

@@ -107,6 +107,19 @@ def decoding_values(config: DecodingConfig) -> dict[str, Any]:
     return configs.to_dict(config)
 
 
+def weights_of(config: DecodingConfig) -> dict[str, float]:
+    """The numbers that decodings of one bundle differ in."""
+    if isinstance(config, GreedyConfig):
+        return {}
+    weights, beam = config.guide, config.beam
+    found: dict[str, float] = {"prefixes": beam.width, "window": beam.window, "token window": beam.frames.token_window}
+    if config.ngram:
+        found |= {"n-grams": weights.ngram_weight, "word": weights.word_bonus, "unknown": -weights.unknown_penalty}
+    if config.rescorer:
+        found |= {"language model": config.rescoring.weight, "its word": config.rescoring.word_bonus}
+    return found
+
+
 def in_words(config: DecodingConfig) -> str:
     """A decoding in a line."""
     if isinstance(config, GreedyConfig):

@@ -1,4 +1,4 @@
-"""Groups of utterances side by side: of each value of a column, how many there are and how many errors they have."""
+"""Tables of a recogniser's evaluation: groups of utterances, and decodings that were tried, each with its errors."""
 
 from __future__ import annotations
 
@@ -56,6 +56,15 @@ def side_by_side(groups: Sequence[Group]) -> tuple[list[str], list[list[object]]
     if any(row[_BOUNDS] for row in rows):
         return columns, rows
     return columns[:_BOUNDS] + columns[_BOUNDS + 1 :], [row[:_BOUNDS] + row[_BOUNDS + 1 :] for row in rows]
+
+
+def tried_decodings(tried: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows of what decoding was chosen from."""
+    names = list(dict.fromkeys(name for one in tried for name in one["weights"]))
+    rows = [
+        [one["stage"], *(one["weights"].get(name, "") for name in names), f"{100 * one['wer']:.2f}"] for one in tried
+    ]
+    return ["stage", *names, "wer %"], rows
 
 
 def percent(value: float) -> str:

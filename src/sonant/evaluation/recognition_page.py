@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from sonant.evaluation.breakdown import broken_down, percent, side_by_side
+from sonant.evaluation.breakdown import broken_down, percent, side_by_side, tried_decodings
 from sonant.evaluation.speed import speed_in_words
 from sonant.evaluation.table import Evaluation, Facts, Row
 from sonant.metrics.edits import Pair, align
@@ -57,8 +57,7 @@ def _decoding(facts: Facts) -> Iterator[Block]:
         return
     blocks = [text(f"The answers are those of {settings['decoded']}.")]
     if "tried" in settings:
-        tried = [[one["stage"], one["decoded"], round(100 * one["wer"], 2)] for one in settings["tried"]]
-        blocks.append(titled(f"Tried on '{settings['tuned_on']}'", table(["stage", "decoding", "wer %"], tried)))
+        blocks.append(titled(f"Tried on '{settings['tuned_on']}'", table(*tried_decodings(settings["tried"]))))
     if "real_time_factor" in settings:
         blocks.append(text(f"Real-time factor {speed_in_words(settings['real_time_factor'])}."))
     yield section("Decoding", *blocks)

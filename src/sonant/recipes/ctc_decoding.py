@@ -13,7 +13,7 @@ from sonant.base.errors import ConfigError
 from sonant.base.randomness import uniform_for
 from sonant.checkpoints.bundle import Bundle
 from sonant.corpus.manifest import Corpus
-from sonant.decoding.decoder import Decoder, DecodingConfig, SearchConfig, in_words
+from sonant.decoding.decoder import Decoder, DecodingConfig, SearchConfig, in_words, weights_of
 from sonant.decoding.spelling import Spelling
 from sonant.decoding.tuning import Heard, Tuned, tune
 from sonant.evaluation.recognition import Scored
@@ -36,7 +36,7 @@ class Chosen:
         found: dict[str, object] = {"decoding": configs.to_dict(self.config), "decoded": in_words(self.config)}
         if self.tuned:
             tried = [
-                {"stage": trial.stage, "decoded": in_words(trial.config), "wer": self.tuned.rate(trial)}
+                {"stage": trial.stage, "weights": weights_of(trial.config), "wer": self.tuned.rate(trial)}
                 for trial in self.tuned.trials
             ]
             found |= {"tuned_on": asked.tune, "tried": tried}
