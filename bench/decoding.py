@@ -2,6 +2,8 @@
 
 The scores are simulated: sentences of the Brown corpus, written letter by letter as a recogniser at 20 ms a frame
 would, with confusions, faint letters and blanks between them; the n-grams are estimated from its other sentences.
+`--scores BUNDLE CORPUS` takes those of a real recogniser of English letters instead, on the splits dev (to tune) and
+test; the n-grams are then of Brown and of what is said in the split train.
 Every side has a beam of 10, one thread and the same ARPA file. Weights, pruning, and whether frames that are surely
 blank are dropped (the same for all) are chosen for each side on utterances of their own: the fastest setting within
 2 % of its best word error rate, for Sonant only if no peer makes fewer errors. Times are of the processor, of the test
@@ -53,7 +55,7 @@ def sentences_of_brown() -> list[str]:
     from ground import speech
 
     text = (speech() / "text" / "brown.txt").read_text(encoding="utf-8").lower()
-    found = [" ".join(re.sub(rf"[^{LETTERS} ]", " ", line).split()) for line in re.split(r"(?<=[.?!])\s+|\n", text)]
+    found = [written(line) for line in re.split(r"(?<=[.?!])\s+|\n", text)]
     return [sentence for sentence in found if sentence]
 
 
@@ -183,7 +185,7 @@ def answer(side: str, folder: Path) -> None:
     """The child's part: a line of settings comes in, a line of processor seconds and texts goes out."""
     decode = SIDES[side](folder)
     archive = np.load(folder / "scores.npz")
-    scores = {part: [archive[f"{part}{place}"] for place in range(count)] for part, count in UTTERANCES.items()}
+    scores = {part: [archive[f"{part}{place}"] for place in range(_count(archive, part))] for part in UTTERANCES}
     print("ready", flush=True)
     for line in sys.stdin:
         part, *settings = json.loads(line)
@@ -191,6 +193,10 @@ def answer(side: str, folder: Path) -> None:
         started = time.process_time()
         texts = decode(scores[part], *settings)
         print(json.dumps([time.process_time() - started, texts]), flush=True)
+
+
+def _count(archive: Any, part: str) -> int:
+    return sum(name.startswith(part) for name in archive.files)
 
 
 class Child:
@@ -265,38 +271,79 @@ def make_peers() -> None:
     (PEERS / "ready").touch()
 
 
-def write_scores(folder: Path) -> dict[str, list[str]]:
+def write_scores(folder: Path, recogniser: list[str] | None) -> dict[str, list[str]]:
     """The n-grams, their words, and the scores of the utterances to tune on and to test on."""
+    texts, said = heard(*recogniser) if recogniser else imagined()
+    write_words(folder, texts)
+    np.savez(
+        folder / "scores.npz",
+        **{f"{part}{place}": scores for part in said for place, (_, scores) in enumerate(said[part])},
+    )
+    return {part: [reference for reference, _ in said[part]] for part in said}
+
+
+def write_words(folder: Path, sentences: list[str]) -> None:
     from sonant.decoding.ngram.arpa import write_arpa
     from sonant.decoding.ngram.estimation import NgramConfig, estimate_ngrams
 
+    tables = estimate_ngrams((line.split() for line in sentences), NgramConfig(order=3))
+    write_arpa(tables, str(folder / "words.arpa"))
+    (folder / "words.txt").write_text("\n".join(word for word in tables.words if "<" not in word))
+
+
+def imagined() -> tuple[list[str], dict[str, list[tuple[str, np.ndarray]]]]:
+    """Texts for n-grams, and other sentences with the scores of a recogniser that is not there."""
     sentences = sentences_of_brown()
     held = [sentence for sentence in sentences[-4000:] if 30 < len(sentence) < 180]
     references = {"tune": held[0::2][: UTTERANCES["tune"]], "test": held[1::2][: UTTERANCES["test"]]}
-    tables = estimate_ngrams((line.split() for line in sentences[:-4000]), NgramConfig(order=3))
-    write_arpa(tables, str(folder / "words.arpa"))
-    (folder / "words.txt").write_text("\n".join(word for word in tables.words if "<" not in word))
     rng = np.random.default_rng(1)
-    scores = {
-        f"{part}{place}": simulated(text, rng) for part in references for place, text in enumerate(references[part])
-    }
-    np.savez(folder / "scores.npz", **scores)
-    return references
+    return sentences[:-4000], {part: [(text, simulated(text, rng)) for text in references[part]] for part in references}
+
+
+def heard(bundle: str, place: str) -> tuple[list[str], dict[str, list[tuple[str, np.ndarray]]]]:
+    """The same of a real recogniser and what it hears."""
+    import sonant
+    from sonant.inference.transcriber import Request, Transcriber
+
+    corpus, transcriber = sonant.open_corpus(place), Transcriber.open(bundle)
+    tokenizer = transcriber.spelling.tokenizer
+    symbols = [symbol.lower() for symbol in tokenizer.symbols]
+    lacking = [letter for letter in LETTERS if letter not in symbols]
+    assert "e" in symbols, f"{bundle} does not write English letters: {symbols[:40]}"
+    print(f"{bundle} on {place}" + (f"; it never writes {' '.join(lacking)}" if lacking else ""))
+    space = symbols.index((tokenizer.vocabulary.word_delimiter or " ").lower())
+    columns = [tokenizer.blank_id, space, *(symbols.index(letter) for letter in LETTERS if letter in symbols)]
+    kept = [BLANK, SPACE, *(2 + LETTERS.index(letter) for letter in LETTERS if letter in symbols)]
+    said: dict[str, list[tuple[str, np.ndarray]]] = {}
+    for part, split in (("tune", "dev"), ("test", "test")):
+        utterances = list(corpus.split(split))[: UTTERANCES[part]]
+        requests = [Request(one.audio, one.start, one.seconds, one.channel, one.sample_rate) for one in utterances]
+        said[part] = []
+        for one, found in zip(utterances, transcriber.score_all(requests), strict=True):
+            scores = np.full((len(found.log_probs), 2 + len(LETTERS)), -60.0)
+            scores[:, kept] = found.log_probs[:, columns]
+            scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
+            said[part].append((written(one.text), scores.astype(np.float32)))
+    return [*sentences_of_brown(), *map(written, corpus.split("train").column("text"))], said
+
+
+def written(text: str) -> str:
+    return " ".join(re.sub(rf"[^{LETTERS} ]", " ", text.lower()).split())
 
 
 def greedy(folder: Path) -> list[str]:
     archive, texts = np.load(folder / "scores.npz"), []
-    for place in range(UTTERANCES["test"]):
+    for place in range(_count(archive, "test")):
         best = archive[f"test{place}"].argmax(axis=1)
         kept = best[np.diff(best, prepend=BLANK) != 0]
         texts.append("".join(" " if token == SPACE else LETTERS[token - 2] for token in kept if token != BLANK))
     return texts
 
 
-def measure(folder: Path) -> None:
+def measure(folder: Path, recogniser: list[str] | None) -> None:
     from ground import median, spread
 
-    references = write_scores(folder)
+    references = write_scores(folder, recogniser)
     print(f"without a language model: {error_rate(references['test'], greedy(folder)):.2%} word errors (best tokens)")
     children = {side: Child(side, folder) for side in SIDES}
     found = {side: tuned(side, children[side], references["tune"]) for side in SIDES if side != "sonant"}
@@ -324,13 +371,14 @@ def measure(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answer", nargs=2, metavar=("SIDE", "FOLDER"), help="decode for the process that started it")
+    parser.add_argument("--scores", nargs=2, metavar=("BUNDLE", "CORPUS"), help="of a real recogniser")
     chosen = parser.parse_args()
     if chosen.answer:
         answer(chosen.answer[0], Path(chosen.answer[1]))
         return
     make_peers()
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder))
+        measure(Path(folder), chosen.scores)
 
 
 if __name__ == "__main__":
