@@ -21,7 +21,7 @@ def test_values_and_gradients_are_those_of_plain_arithmetic(probability, is_adde
     query, key, value = drawn()
     mask = torch.ones(9, 9, dtype=torch.bool).tril()
     keeps = kept(torch.Size((2, 3, 9, 9)), probability, torch.float32)
-    monkeypatch.setattr(module, "kept", lambda *_: keeps)
+    monkeypatch.setattr(module, "kept", lambda shape, *_: keeps.view(shape))
     added = torch.zeros(9, 9).masked_fill(~mask, -torch.inf)
     weights = (query @ key.transpose(2, 3) * 0.4 + added).softmax(-1) * keeps
     found = attend_with_dropout(query, key, value, added if is_added else mask, 0.4, probability)
@@ -56,3 +56,17 @@ def test_in_bf16_it_stays_there():
     found = attend_with_dropout(query, key, value, torch.ones(9, 9, dtype=torch.bool), 0.5, 0.1)
     found.sum().backward()
     assert {one.dtype for one in (found, query.grad, key.grad, value.grad)} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_keys_that_are_masked_for_all_tokens_of_a_row_count_for_nothing(dtype):
+    query, key, value = drawn(dtype)
+    is_real = torch.arange(9)[None, :] < torch.tensor([9, 5])[:, None]
+    mask = is_real[:, None, None, :]
+    found = attend_with_dropout(query, key, value, mask, 0.5, 0.0)
+    alone = [part[1:, :, :5] for part in (key, value)]
+    expected = torch.nn.functional.scaled_dot_product_attention(query[1:], *alone, scale=0.5)
+    torch.testing.assert_close(found[1:], expected, rtol=1e-5, atol=1e-5 if dtype == torch.float32 else 1e-2)
+    gradients = torch.autograd.grad(found.float().square().sum(), [key, value])
+    assert all(gradient[1, :, 5:].count_nonzero() == 0 for gradient in gradients)
+    torch.testing.assert_close(attend_with_dropout(query, key, value, mask.expand(2, 1, 9, 9), 0.5, 0.0), found)
