@@ -84,6 +84,24 @@ def test_lines_of_a_text_have_their_own_times_and_confidence():
     assert found.words[2].confidence == pytest.approx(1 / len(SYMBOLS))
 
 
+@settings(max_examples=30, deadline=None)
+@given(words=words, seed=st.integers(0, 10**6))
+def test_a_line_that_does_not_fit_is_the_one_with_the_worst_score(words, seed):
+    rng = np.random.default_rng(seed)
+    lines, path = [*words, "abcdefgh", *words], ""
+    wrong = int(rng.integers(0, len(lines)))
+    for number, line in enumerate(lines):
+        path += ".." + ("|" if number else "") + ".." + ".".join("hgfedcba" if number == wrong else line)
+    lines[wrong] = "abcdefgh"
+    found = align(said(path + ".."), "\n".join(lines), SPELLING)
+    scores = [line.score for line in found.lines]
+    assert int(np.argmin(scores)) == wrong
+    assert sum(scores[:wrong] + scores[wrong + 1 :]) == pytest.approx(0, abs=1e-4)
+    counts = [len(line) for line in lines]
+    total = float(np.dot(scores, counts)) / (sum(counts) + len(lines) - 1)  # what divides two lines is of none
+    assert found.score == pytest.approx(total, abs=1e-4)
+
+
 def test_words_that_cannot_be_written_are_named_and_the_others_aligned():
     found = align(said(".a...b."), "a 42 b", SPELLING)
     assert [word.text for word in found.words] == ["a", "b"]

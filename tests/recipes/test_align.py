@@ -13,7 +13,10 @@ from small_recogniser import RATE, write_recogniser
 import sonant
 from sonant.checkpoints.bundle import Description, write_bundle
 from sonant.cli.main import main
-from sonant.inference.transcriber import Failure, Request, Transcriber
+from sonant.inference.transcriber import Failure, Request, Transcriber, TranscriberConfig
+from sonant.recipes.align import align_into
+from sonant.recipes.texts_beside import with_texts
+from sonant.recipes.transcribe import recordings
 
 TEXTS = {"a": "The quick, brown fox", "b": "jumps over", "c/d": "A LAZY dog!"}
 
@@ -77,6 +80,26 @@ def test_what_was_interrupted_ends_as_what_was_not(bundle, talks, tmp_path, lost
     assert contents(tmp_path / "out") == whole
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_interruption_at_any_place_loses_nothing_that_was_written(bundle, talks, tmp_path, place):
+    transcriber = Transcriber.open(bundle, config=TranscriberConfig(batch_seconds=1.0))
+    pairs = list(with_texts(recordings([str(talks)])))
+
+    def interrupted():
+        yield from pairs[:place]
+        raise KeyboardInterrupt
+
+    whole = align_into(transcriber, pairs, str(tmp_path / "whole"), ["json", "ctm"])
+    with pytest.raises(KeyboardInterrupt):
+        align_into(transcriber, interrupted(), str(tmp_path / "parts"), ["json", "ctm"])
+    kept = rows_of(tmp_path / "parts" / "scores.csv")
+    rest = align_into(transcriber, pairs, str(tmp_path / "parts"), ["json", "ctm"])
+    assert rest.num_skipped == len(kept)
+    assert rest.num_written == len(pairs) - len(kept)
+    assert rest.rows == whole.rows
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+
+
 def test_a_text_that_was_mended_is_aligned_anew_and_the_others_are_left(bundle, talks, tmp_path, capsys):
     command = ["align", bundle, str(talks), "--out", str(tmp_path / "out")]
     assert main(command) == 0
@@ -85,6 +108,34 @@ def test_a_text_that_was_mended_is_aligned_anew_and_the_others_are_left(bundle, 
     assert "1 recordings" in capsys.readouterr().out.splitlines()[-1]
     assert 'text = "fox"' in (tmp_path / "out" / "b.TextGrid").read_text()
     assert {row["recording"]: row["words"] for row in rows_of(tmp_path / "out" / "scores.csv")}["b"] == "1"
+
+
+def test_each_line_of_a_text_is_a_row_of_its_own(bundle, talks, tmp_path, capsys):
+    (talks / "a.txt").write_text("The quick\n\nbrown\nfox\n")
+    command = ["align", bundle, str(talks / "a.wav"), "--out", str(tmp_path / "out"), "--format", "json,srt"]
+    assert main(command) == 0
+    assert "line" in capsys.readouterr().out
+    rows = sorted(rows_of(tmp_path / "out" / "scores.csv"), key=lambda row: row["line"])
+    assert [(row["line"], row["words"]) for row in rows] == [("", "4"), ("1", "2"), ("3", "1"), ("4", "1")]
+    lines = json.loads((tmp_path / "out" / "a.json").read_text())["lines"]
+    assert [line["text"] for line in lines] == ["The quick", "brown", "fox"]
+    assert [f"{line['score']:.3f}" for line in lines] == [row["score"] for row in rows[1:]]
+    assert (tmp_path / "out" / "a.srt").read_text().count(" --> ") >= 3
+    before = (tmp_path / "out" / "scores.csv").read_bytes()
+    assert main(command) == 0
+    assert "1 were done already" in capsys.readouterr().out
+    assert (tmp_path / "out" / "scores.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("table", ["", "a;b\n1;2\n", "broken"])
+def test_a_table_that_somebody_changed_is_made_anew(bundle, talks, tmp_path, table, capsys):
+    command = ["align", bundle, str(talks), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    where = tmp_path / "out" / "scores.csv"
+    before = where.read_text()
+    where.write_text(before.replace(",-", ",minus ") if table == "broken" else table)
+    assert main(command) == 0
+    assert where.read_text() == before
 
 
 def test_what_was_transcribed_and_what_was_aligned_do_not_mix(bundle, talks, tmp_path, capsys):

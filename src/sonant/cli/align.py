@@ -110,7 +110,10 @@ def _told(done: Aligned, folder: str) -> str:
     told += f"; {len(done.failures):,} failed, see {folder}/failures.csv" if done.failures else ""
     if len(done.rows) <= _WORST:
         return told
-    worst = [f"  {row[0]}  score {row[1]}, least sure of '{row[5]}' at {row[6]} s" for row in done.rows[:_WORST]]
+    worst = [
+        f"  {row[0]}{', line ' * bool(row[1])}{row[1]}  score {row[2]}, least sure of '{row[6]}' at {row[7]} s"
+        for row in done.rows[:_WORST]
+    ]
     return "\n".join([f"{told}\nThe texts that fit worst, the others are in {folder}/scores.csv:", *worst])
 
 

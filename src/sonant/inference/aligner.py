@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from sonant.base.errors import TextError
 from sonant.base.lengths import Lengths, frames_needed_by_ctc
 from sonant.decoding.alignment import align as likeliest_path
 from sonant.decoding.paths import Alignment
+from sonant.decoding.scores import LEAST
 from sonant.decoding.spelling import Spelling
 from sonant.decoding.written import Written, read_written
 from sonant.inference.scored import Scored
-from sonant.inference.transcripts import Transcript, Word
+from sonant.inference.transcripts import Line, Transcript, Word
 
 
 def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
@@ -35,6 +36,7 @@ def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
         )
         raise TextError(where, problem, "Check that the text belongs to it, and is not longer than what is said.")
     words = _words(written, found, scored)
+    costs = _costs(written, found, scored.log_probs, spelling.blank_id) * (num_frames / len(scored.log_probs))
     return Transcript(
         audio=scored.audio,
         seconds=scored.seconds,
@@ -42,9 +44,9 @@ def align(scored: Scored, text: str, spelling: Spelling) -> Transcript:
         confidence=_confidence(found.peaks),
         words=words,
         tokens=_tokens(written, found, scored, spelling),
-        lines=_lines(written, words, found),
+        lines=_lines(written, words, found, costs),
         skipped=written.skipped,
-        score=_score(found, scored.log_probs) * num_frames / len(scored.log_probs),
+        score=_score(costs, 0, len(costs), len(written.ids)),
     )
 
 
@@ -59,14 +61,20 @@ def _tokens(written: Written, found: Alignment, scored: Scored, spelling: Spelli
     return tuple(_spoken(symbols[written.ids[place]], place, place + 1, found, scored) for place in places)
 
 
-def _lines(written: Written, words: Sequence[Word], found: Alignment) -> tuple[Word, ...]:
-    """None for a text of one line, which is the text itself."""
+def _lines(written: Written, words: Sequence[Word], found: Alignment, costs: np.ndarray) -> tuple[Line, ...]:
+    """None for a text of one line, which is the text itself; what lies between two belongs half to each."""
+    groups = [list(pairs) for _, pairs in groupby(zip(written.words, words, strict=True), lambda pair: pair[0].line)]
+    if len(groups) < 2:
+        return ()
+    firsts, behinds = [group[0][0].first for group in groups], [group[-1][0].behind for group in groups]
+    seams = [(int(found.ends[a - 1]) + int(found.starts[b])) // 2 for a, b in zip(behinds, firsts[1:], strict=False)]
     lines = []
-    for _, pairs in groupby(zip(written.words, words, strict=True), key=lambda pair: pair[0].line):
-        own, said = zip(*pairs, strict=True)
-        peaks = np.concatenate([found.peaks[one.first : one.behind] for one in own])
-        lines.append(Word(" ".join(word.text for word in said), said[0].start, said[-1].end, _confidence(peaks)))
-    return tuple(lines) if len(lines) > 1 else ()
+    for group, first, behind, span in zip(groups, firsts, behinds, pairwise([0, *seams, len(costs)]), strict=True):
+        said = [word for _, word in group]
+        text, confidence = " ".join(word.text for word in said), _confidence(found.peaks[first:behind])
+        number, score = group[0][0].line + 1, _score(costs, *span, behind - first)
+        lines.append(Line(number, text, said[0].start, said[-1].end, confidence, score))
+    return tuple(lines)
 
 
 def _spoken(text: str, first: int, behind: int, found: Alignment, scored: Scored) -> Word:
@@ -80,7 +88,15 @@ def _confidence(peaks: np.ndarray) -> float:
     return float(np.exp(peaks.mean()))
 
 
-def _score(found: Alignment, log_probs: np.ndarray) -> float:
-    """Nats a token by which the text is less likely than what the model would write itself: 0 is the best."""
-    best = log_probs.max(axis=1).sum(dtype=np.float64)
-    return min(0.0, (found.log_prob - float(best)) / len(found.peaks))
+def _costs(written: Written, found: Alignment, log_probs: np.ndarray, blank_id: int) -> np.ndarray:
+    """(T,) nats by which each frame of the path is less likely than the likeliest symbol there."""
+    path = np.full(len(log_probs), blank_id)
+    for id, start, end in zip(written.ids, found.starts.tolist(), found.ends.tolist(), strict=True):
+        path[start:end] = id
+    taken = np.maximum(log_probs[np.arange(len(path)), path], LEAST)
+    return np.asarray(np.minimum(taken - log_probs.max(axis=1), 0), np.float64)
+
+
+def _score(costs: np.ndarray, start: int, end: int, num_tokens: int) -> float:
+    """Nats a token by which a text is less likely than what the model would write itself: 0 is the best."""
+    return float(costs[start:end].sum()) / num_tokens

@@ -23,6 +23,18 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A line of a given text, and how well it fits."""
+
+    number: int  # in the text, from 1
+    text: str
+    start: float
+    end: float
+    confidence: float
+    score: float  # nats a token by which it is less likely than the best path, below 0
+
+
+@dataclass(frozen=True)
 class Alternative:
     """One answer: what the recogniser thinks of it, and how sure its symbols are."""
 
@@ -40,7 +52,7 @@ class Transcript:
     words: tuple[Word, ...]
     alternatives: tuple[Alternative, ...] = ()  # the best first, the text itself among them
     tokens: tuple[Word, ...] = ()  # of an alignment: the symbols of the model
-    lines: tuple[Word, ...] = ()  # of an alignment: those of its text, where there are several
+    lines: tuple[Line, ...] = ()  # of an alignment: those of its text, where there are several
     skipped: tuple[str, ...] = ()  # words of a given text without a letter that the model could write
     score: float | None = None  # of a given text: nats a token by which it is less likely than the best path, below 0
     name: str = ""  # what its results are called: the id of an utterance
@@ -109,7 +121,11 @@ def as_ctm(transcript: Transcript) -> str:
 
 def as_textgrid(transcript: Transcript) -> str:
     """Praat's long text form: a tier of words, and where they are known of tokens and lines; pauses are empty."""
-    tiers = {"lines": transcript.lines, "words": transcript.words, "tokens": transcript.tokens}
+    tiers: Mapping[str, Sequence[Word | Line]] = {
+        "lines": transcript.lines,
+        "words": transcript.words,
+        "tokens": transcript.tokens,
+    }
     told = {name: _intervals(spoken, transcript.seconds) for name, spoken in tiers.items() if spoken or name == "words"}
     end = f"{transcript.seconds:.6f}"
     lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
@@ -128,7 +144,7 @@ def as_textgrid(transcript: Transcript) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _intervals(spoken: Sequence[Word], seconds: float) -> list[tuple[float, float, str]]:
+def _intervals(spoken: Sequence[Word | Line], seconds: float) -> list[tuple[float, float, str]]:
     """They cover the recording without a gap, as Praat wants it."""
     found, behind = [], 0.0
     for one in spoken:

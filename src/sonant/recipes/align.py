@@ -1,8 +1,8 @@
 """What `sonant align` does: recordings with their texts, one after the other, each result kept when it is there.
 
-A table says how well each text fits, the worst first: where texts are wrong, its head is what to look at. What has its
-files, and its line of the table for the text as it is now, is not done again; what cannot be aligned becomes a line of
-`failures.csv`.
+A table says how well each text fits, and each line of it where there are several, the worst first: where texts are
+wrong, its head is what to look at. What has its files, and its row of the table for the text as it is now, is not done
+again; what cannot be aligned becomes a row of `failures.csv`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,26 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import time
+from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from sonant.base import storage
 from sonant.base.progress import Progress
 from sonant.inference.listener import Request
 from sonant.inference.transcriber import Failure, Transcriber
-from sonant.inference.transcripts import FORMATS, Transcript
+from sonant.inference.transcripts import FORMATS, Transcript, Word
 from sonant.recipes.out_folder import OutFolder
 from sonant.recipes.transcribe import Named, check_formats
 
 SCORES = "scores.csv"
-_COLUMNS = tuple("recording score confidence seconds words least_sure at its_confidence skipped text_hash".split())
+_COLUMNS = tuple("recording line score confidence seconds words least_sure at its_confidence skipped text_hash".split())
+_SCORE = re.compile(r"-?\d+\.\d+")
 _SHOWN = 200  # letters of skipped words
 _SAVE_SECONDS = 60.0  # so much is done again after a kill
 
@@ -35,7 +39,7 @@ Paired = Iterable[tuple[str, Named | Failure]]
 
 @dataclass
 class Aligned:
-    """What became of the recordings: rows of the table, the worst fit first, and what has none."""
+    """What became of the recordings: rows of the table, the worst fit first, and what failed."""
 
     rows: list[list[str]] = field(default_factory=list)
     num_written: int = 0
@@ -105,7 +109,7 @@ def align_into(
 
     def missing() -> Paired:
         for name, one in pairs:
-            is_same = isinstance(one, Named) and name in rows and rows[name][-1] == _hash(one.text)
+            is_same = isinstance(one, Named) and name in rows and rows[name][0][-1] == _hash(one.text)
             if is_same and place.has(name, formats):
                 done.num_skipped += 1
             else:
@@ -121,7 +125,7 @@ def align_into(
                 else:
                     for kind in formats:
                         place.write(one.name, kind, FORMATS[kind](result))
-                    rows[one.name] = [*row_of(result), _hash(one.text)]
+                    rows[one.name] = [[*row, _hash(one.text)] for row in rows_of(result)]
                     done.num_written += 1
                     done.seconds += result.seconds
                 if time.monotonic() - saved > _SAVE_SECONDS:
@@ -136,27 +140,39 @@ def align_into(
     return done
 
 
-def row_of(found: Transcript) -> list[str]:
-    """A line of the table: how well the text fits, and the word that fits least."""
-    worst = min(found.words, key=lambda word: word.confidence)
-    numbers = (found.score or 0.0, found.confidence, found.seconds)
-    told = [found.name, *(f"{round(number, 3) + 0.0:.3f}" for number in numbers), str(len(found.words))]
-    return [*told, worst.text, f"{worst.start:.2f}", f"{worst.confidence:.3f}", " ".join(found.skipped)[:_SHOWN]]
+def rows_of(found: Transcript) -> list[list[str]]:
+    """Of the whole, and of its lines: how well the text fits, and the word that fits least."""
+    skipped, starts = " ".join(found.skipped)[:_SHOWN], [word.start for word in found.words]
+    rows = [[found.name, "", *_fit(found.score or 0.0, found.confidence, found.seconds, found.words), skipped]]
+    for line in found.lines:
+        own = found.words[bisect_left(starts, line.start) : bisect_left(starts, line.end)]
+        rows.append([found.name, str(line.number), *_fit(line.score, line.confidence, line.end - line.start, own), ""])
+    return rows
 
 
-def _read_rows(where: str) -> dict[str, list[str]]:
-    """The lines of an earlier run; another table of that name has none."""
+def _fit(score: float, confidence: float, seconds: float, words: Sequence[Word]) -> list[str]:
+    worst = min(words, key=lambda word: word.confidence)
+    told = [f"{round(number, 3) + 0.0:.3f}" for number in (score, confidence, seconds)]
+    return [*told, str(len(words)), worst.text, f"{worst.start:.2f}", f"{worst.confidence:.3f}"]
+
+
+def _read_rows(where: str) -> dict[str, list[list[str]]]:
+    """The rows of an earlier run, by recording; another table of that name has none."""
     if not storage.exists(where):
         return {}
     lines = csv.reader(io.StringIO(storage.read_bytes(where).decode("utf-8", "replace")))
     if tuple(next(lines, ())) != _COLUMNS:
         return {}
-    return {row[0]: row for row in lines if len(row) == len(_COLUMNS)}
+    rows: dict[str, list[list[str]]] = {}
+    for row in lines:
+        if len(row) == len(_COLUMNS) and _SCORE.fullmatch(row[2]) and (row[1].isdecimal() or not row[1]):
+            rows.setdefault(row[0], []).append(row)
+    return rows
 
 
-def _write_rows(where: str, rows: Iterable[list[str]]) -> list[list[str]]:
+def _write_rows(where: str, rows: Iterable[list[list[str]]]) -> list[list[str]]:
     """The worst first."""
-    ordered = sorted(rows, key=lambda row: (float(row[1]), row[0]))
+    ordered = sorted(chain(*rows), key=lambda row: (float(row[2]), row[0], int(row[1] or 0)))
     text = io.StringIO()
     csv.writer(text).writerows([_COLUMNS, *ordered])
     storage.write_text(where, text.getvalue())
