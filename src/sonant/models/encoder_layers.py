@@ -99,9 +99,9 @@ def _beside(encoder: Any, x: Tensor, seen: Tensor | None) -> dict[str, Any]:
     if encoder.config.model_type == "wavlm":
         bias = encoder.layers[0].attention.compute_bias(x.shape[1], x.shape[1])  # (H, U, U)
         return {"attention_mask": seen, "position_bias": bias.repeat(len(x), 1, 1)}
+    if encoder.config.model_type not in _CONFORMERS:  # alike for all frames of an utterance, and small
+        return {"attention_mask": None if seen is None else seen[:, None, None, :]}
     mask = create_bidirectional_mask(config=encoder.config, inputs_embeds=x, attention_mask=seen)
-    if encoder.config.model_type not in _CONFORMERS:
-        return {"attention_mask": mask}
     places = None if encoder.embed_positions is None else encoder.embed_positions(x)
     given = {"attention_mask": mask, "relative_position_embeddings": places}
     return given | ({"conv_attention_mask": seen} if encoder.config.model_type == "wav2vec2-bert" else {})
