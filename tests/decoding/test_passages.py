@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sonant.base.lengths import Lengths
 from sonant.decoding.decoders import decode_by_search, decode_greedily
+from sonant.decoding.guide import build_guide
 from sonant.decoding.passages import PassageCutter, join_answers
 
 BLANK, SPACE, A, B, C = range(5)
@@ -99,6 +100,21 @@ def test_a_word_that_goes_on_from_passage_to_passage_is_one(spelling):
     (joined,) = join_answers([(one, greedily(one, spelling)) for one in passages], spelling)
     assert len(passages) > 1
     assert [one.text for one in joined.words] == ["abca"]
+
+
+def test_where_words_are_known_each_passage_ends_with_one(spelling):
+    log_probs = certain([A, BLANK, B, BLANK, A, BLANK, B, BLANK])
+    guide = build_guide(spelling, lexicon=["ab"])
+    cutter = PassageCutter(spelling, 4, ends_words=True)
+    passages = [*cutter.push(log_probs), *cutter.finish()]
+    lengths = [Lengths(np.array([len(one.log_probs)])) for one in passages]
+    answers = [
+        decode_by_search(one.log_probs[None], length, spelling, guide=guide)[0]
+        for one, length in zip(passages, lengths, strict=True)
+    ]
+    (joined,) = join_answers(list(zip(passages, answers, strict=True)), spelling)
+    assert len(passages) > 1
+    assert {word.text for word in joined.words} == {"ab"}
 
 
 def test_nothing_heard_is_nothing_said(spelling):

@@ -185,6 +185,31 @@ def test_a_folder_keeps_its_tree_and_its_failures_are_tried_again(small, talks, 
     assert "failures.csv" not in files_of(tmp_path / "out")
 
 
+def test_every_word_is_of_the_lexicon(small, talks, tmp_path, capsys):
+    def words_of(*options: str) -> set[str]:
+        assert main(["transcribe", small, str(talks / "4.wav"), *options]) == 0
+        return set(capsys.readouterr().out.split())
+
+    free = words_of("--beam", "50")
+    lexicon = {word[:2] for word in free} | {word[2:4] for word in free}
+    sounds = "".join(f"{word.upper()}\tAH {word}\n\n" for word in lexicon)  # as in a dictionary of sounds
+    (tmp_path / "words.txt").write_text(sounds, "utf-8")
+    found = words_of("--beam", "50", "--lexicon", str(tmp_path / "words.txt"))
+    assert not free <= lexicon
+    assert found
+    assert found <= lexicon
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("fox\nlazy\n\nnaïve\n", "words.txt:4: 'naïve' cannot be written"), ("\n \n", "no word stands in it")],
+)
+def test_a_lexicon_that_cannot_be_used_is_told(small, odd, tmp_path, content, told, capsys):
+    (tmp_path / "words.txt").write_text(content, "utf-8")
+    assert main(["transcribe", small, str(odd / "speech.wav"), "--lexicon", str(tmp_path / "words.txt")]) == 3
+    assert told in capsys.readouterr().err
+
+
 _KILLED = """
 import os, signal, sys
 from sonant.cli.main import main

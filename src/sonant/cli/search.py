@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sonant.checkpoints.bundle import Bundle
     from sonant.decoding.decoder import DecodingConfig
 
-_KEYS = {"--beam": "beam.width", "--ngram": "ngram", "--rescorer": "rescorer"}
+_KEYS = {"--beam": "beam.width", "--ngram": "ngram", "--lexicon": "lexicon", "--rescorer": "rescorer"}
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -21,6 +21,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGro
     group.add_argument("--greedy", action="store_true", help="the best symbol of each frame, whatever the bundle says")
     group.add_argument("--beam", metavar="N", type=int, help="search with so many prefixes (10)")
     group.add_argument("--ngram", metavar="FILE", help="n-grams of words that the search listens to: sonant ngram")
+    group.add_argument("--lexicon", metavar="FILE", help="the only words that may be written, one a line")
     group.add_argument("--hot-word", metavar="WORD", action="append", default=[], help="expect it; may be repeated")
     group.add_argument("--rescorer", metavar="BUNDLE", help="a language model that chooses among the best answers")
     group.add_argument(

@@ -6,7 +6,7 @@ decoder(log_probs, lengths)[0][0].text        # the best answer of the first utt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -39,6 +39,7 @@ class SearchConfig:
     kind: Literal["search"] = "search"
     beam: BeamConfig = field(default_factory=BeamConfig)
     ngram: str = ""  # an n-gram model of words: a file
+    lexicon: str = ""  # the only words that may be written: a file
     hot_words: dict[str, float] = field(default_factory=dict)  # and the nats that each is worth
     guide: GuideConfig = field(default_factory=GuideConfig)
     rescorer: str = ""  # a bundle of a causal language model
@@ -47,8 +48,9 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if not (self.ngram or self.hot_words) and self.guide != GuideConfig():
-            raise ConfigError("guide", "it weighs words, and none are known.", "Give ngram or hot_words, or leave it.")
+        if not (self.ngram or self.hot_words or self.lexicon) and self.guide != GuideConfig():
+            action = "Give ngram, lexicon or hot_words, or leave it."
+            raise ConfigError("guide", "it weighs words, and none are known.", action)
         if not self.rescorer and self.rescoring != RescoringConfig():
             raise ConfigError("rescoring", "there is nothing that rescores.", "Give rescorer, or leave it out.")
 
@@ -82,14 +84,16 @@ class Decoder:
             raise UsageError("num_best", "one answer is all that a greedy search has.", "Search with a beam.")
 
 
-def guide_of(config: SearchConfig, spelling: Spelling, ngram: NgramModel | None) -> Guide | None:
+def guide_of(
+    config: SearchConfig, spelling: Spelling, ngram: NgramModel | None, lexicon: Sequence[str] | None = None
+) -> Guide | None:
     """What the search is told of words; None: nothing."""
-    if ngram is None and not config.hot_words:
+    if ngram is None and not config.hot_words and lexicon is None:
         return None
     weights = config.guide
     if ngram is None and weights == GuideConfig():
         weights = GuideConfig(word_bonus=0.0)  # it makes up for what n-grams take from each word
-    return build_guide(spelling, weights, ngram=ngram, hot_words=config.hot_words)
+    return build_guide(spelling, weights, ngram=ngram, hot_words=config.hot_words, lexicon=lexicon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +135,8 @@ def in_words(config: DecodingConfig) -> str:
         weights = config.guide
         told = f"{weights.word_bonus:+g} a word, {-weights.unknown_penalty:+g} an unknown one"
         parts.append(f"n-grams at {weights.ngram_weight:g} ({told})")
+    if config.lexicon:
+        parts.append("only words of a lexicon")
     if config.hot_words:
         parts.append(f"{len(config.hot_words):,} hot words")
     if config.rescorer:

@@ -29,10 +29,11 @@ class Passage:
 
 
 class PassageCutter:
-    """Takes rows as they come; what is no longer than `longest` frames is never cut."""
+    """Takes rows as they come; what is no longer than `longest` frames is never cut. `ends_words` says that a word ends
+    with each passage, as it does for whoever searches with what is known of words."""
 
-    def __init__(self, spelling: Spelling, longest: int) -> None:
-        self.blank_id, self.longest = spelling.blank_id, longest
+    def __init__(self, spelling: Spelling, longest: int, *, ends_words: bool = False) -> None:
+        self.blank_id, self.longest, self.ends_words = spelling.blank_id, longest, ends_words
         self.is_pause = np.array([id == self.blank_id or spelling.divides(id) for id in range(spelling.tokenizer.size)])
         self._held: list[np.ndarray] = []
         self._start, self._is_new = 0, True
@@ -59,7 +60,7 @@ class PassageCutter:
 
     def _passage(self, rows: np.ndarray) -> Passage:
         passage = Passage(self._start, rows, self._is_new)
-        self._start, self._is_new = self._start + len(rows), False
+        self._start, self._is_new = self._start + len(rows), self.ends_words
         return passage
 
     def _cut(self, path: np.ndarray) -> int:

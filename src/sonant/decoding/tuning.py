@@ -78,11 +78,13 @@ class Tuner:
     spelling: Spelling
     ngram: NgramModel | None = None
     judge: Judge | None = None
+    lexicon: Sequence[str] | None = None
 
     def decoder(self, config: DecodingConfig) -> Decoder:
         if isinstance(config, GreedyConfig):
             return Decoder(self.spelling)
-        guide = guide_of(config, self.spelling, self.ngram if config.ngram else None)
+        ngram, lexicon = self.ngram if config.ngram else None, self.lexicon if config.lexicon else None
+        guide = guide_of(config, self.spelling, ngram, lexicon)
         return Decoder(self.spelling, config, guide, self.judge if config.rescorer else None)
 
     def texts(self, config: DecodingConfig, heard: Heard) -> list[str]:
@@ -96,11 +98,15 @@ class Tuner:
 
 
 def tune(heard: Sequence[Heard], tuner: Tuner, config: SearchConfig) -> Tuned:
-    """The search that `config` describes with better weights, or a simpler decoding that is as good."""
+    """The search that `config` describes with better weights, or a simpler decoding that is as good.
+
+    Hot words and a lexicon are not judged: they stay, whatever is said in these utterances.
+    """
     tuning = _Tuning(heard, tuner)
     alone = replace(config, rescorer="", rescoring=RescoringConfig())
-    unguided = SearchConfig(beam=config.beam)
-    tuning.try_all("greedy", [GreedyConfig()])
+    unguided = replace(alone, ngram="", guide=GuideConfig())
+    if unguided == SearchConfig(beam=config.beam):
+        tuning.try_all("greedy", [GreedyConfig()])
     tuning.try_all("search alone", [unguided])
     if alone != unguided:
         tuning.try_all("as given", [alone])

@@ -91,7 +91,7 @@ def _window(transcriber: Transcriber) -> int:
 
 def _passage_by_passage(log_probs: np.ndarray, decoder: Decoder, longest: int, num_best: int) -> list[Hypothesis]:
     """Answers of scores (T, V)."""
-    cutter = PassageCutter(decoder.spelling, longest)
+    cutter = PassageCutter(decoder.spelling, longest, ends_words=decoder.guide is not None)
     passages = [*cutter.push(log_probs), *cutter.finish()]
     lengths = [Lengths(np.array([len(one.log_probs)])) for one in passages]
     found = [decoder(one.log_probs[None], count, num_best)[0] for one, count in zip(passages, lengths, strict=True)]

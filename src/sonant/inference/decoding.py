@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from sonant.base import storage
 from sonant.base.errors import TextError
 from sonant.checkpoints.bundle import Bundle, BundleError
+from sonant.corpus.sources.lines import decode_text
 from sonant.decoding.decoder import Decoder, DecodingConfig, GreedyConfig, SearchConfig, decoding_of
 from sonant.decoding.ngram.binary import read_ngrams
 from sonant.decoding.ngram.model import BEGIN, END, UNKNOWN, NgramModel
@@ -28,7 +29,7 @@ def saved_decoding(bundle: Bundle) -> DecodingConfig:
     """What a bundle was told to decode with; its companions must lie in it."""
     config = decoding_of(bundle.description.decoding, bundle.path("bundle.json"))
     if isinstance(config, SearchConfig):
-        for name in filter(None, (config.ngram, config.rescorer)):
+        for name in filter(None, (config.ngram, config.rescorer, config.lexicon)):
             if not storage.exists(bundle.path(name)):
                 problem = f"its decoding needs {name}, which is missing."
                 raise BundleError(bundle.folder, problem, "Copy the whole bundle again, or decode with --greedy.")
@@ -52,7 +53,23 @@ def open_tuner(
     if ngram:
         check_words(ngram, spelling, config.ngram, say)
     judge = open_judge(bundle.path(config.rescorer), spelling, device, say) if config.rescorer else None
-    return Tuner(spelling, ngram, judge)
+    lexicon = read_lexicon(bundle.path(config.lexicon), spelling) if config.lexicon else None
+    return Tuner(spelling, ngram, judge, lexicon)
+
+
+def read_lexicon(place: str, spelling: Spelling) -> list[str]:
+    """The words of a file, one a line; what stands behind a word, as in dictionaries of sounds, is left out."""
+    words: dict[str, int] = {}
+    for number, line in decode_text(place).numbered():
+        for word in spelling.tokenizer.normalizer(" ".join(line.split()[:1])).split():
+            words.setdefault(word, number)
+    if not words:
+        raise TextError(place, "no word stands in it.", "Write a word a line.")
+    for (word, number), letters in zip(words.items(), spelling.spell(list(words)), strict=True):
+        if NO_LETTER in letters:
+            problem = f"'{word}' cannot be written with the symbols of the recogniser."
+            raise TextError(f"{place}:{number}", problem, "Take it out, or spell it with the letters that there are.")
+    return list(words)
 
 
 def check_words(ngram: NgramModel, spelling: Spelling, place: str, say: Say = silent) -> None:

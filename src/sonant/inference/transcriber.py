@@ -152,7 +152,8 @@ class Transcriber:
         window, context = (int(time / self.frame_seconds) for time in (config.window_seconds, config.context_seconds))
 
         def begin(audio: str) -> BeingScored:
-            return BeingScored(audio, Stitcher(context, self.spelling.blank_id), PassageCutter(self.spelling, window))
+            cutter = PassageCutter(self.spelling, window, ends_words=bool(self.decoder and self.decoder.guide))
+            return BeingScored(audio, Stitcher(context, self.spelling.blank_id), cutter)
 
         def scored(recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
             return scores_of(self.model, self.spelling, recordings, config.precision, self.device)

@@ -18,7 +18,7 @@ from sonant.inference.decoding import saved_decoding
 from sonant.recipes.catalogue import absolute
 
 _HOT = 4.0  # nats that a hot word is worth
-_PLACES = {"ngram", "rescorer"}  # keys whose values are files
+_PLACES = {"ngram", "rescorer", "lexicon"}  # keys whose values are files
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,12 @@ def _copied(bundle: Bundle, config: DecodingConfig) -> DecodingConfig:
         source = open_bundle(rescorer)
         rescorer = f"{FOLDER}/{fingerprint_of(source.path(WEIGHTS), source.path(DESCRIPTION))}"
         _copy_bundle(source, bundle.path(rescorer))
-    return replace(config, ngram=ngram, rescorer=rescorer)
+    lexicon = config.lexicon
+    if lexicon and not _is_within(bundle, lexicon):
+        lexicon = f"{FOLDER}/{fingerprint_of(lexicon)}.txt"
+        content = storage.read_bytes(config.lexicon)
+        storage.write_whole(bundle.path(lexicon), lambda file: file.write(content))
+    return replace(config, ngram=ngram, rescorer=rescorer, lexicon=lexicon)
 
 
 def _is_within(bundle: Bundle, place: str) -> bool:
@@ -88,16 +93,19 @@ def _tell_card(bundle: Bundle, config: DecodingConfig, measured: dict[str, Any])
 
 
 def _tidy(bundle: Bundle, config: DecodingConfig) -> None:
-    """Removes what another decoding needed."""
+    """Removes what another decoding needed, and what a save that was killed left."""
     folder = bundle.path(FOLDER)
+    storage.remove_unfinished(bundle.folder)
     if not storage.is_folder(folder):
         return
-    named = {config.ngram, config.rescorer} - {""} if isinstance(config, SearchConfig) else set[str]()
+    named = {config.ngram, config.rescorer, config.lexicon} - {""} if isinstance(config, SearchConfig) else set[str]()
     kept = tuple(bundle.path(name) for name in named)
     for place in list(storage.list_files(folder)):
         if not place.startswith(kept):
             storage.remove(place)
     if not storage.is_remote(folder):
+        for where, _, _ in os.walk(folder):
+            storage.remove_unfinished(where)
         _remove_empty(folder)
 
 
