@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
+from shutil import copyfileobj
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import soundfile
 from small_recogniser import RATE, write_recogniser
 
 import sonant
+from sonant.base import storage
 from sonant.checkpoints.bundle import Description, write_bundle
 from sonant.cli.main import main
 from sonant.inference.transcriber import Failure, Request, Transcriber, TranscriberConfig
@@ -238,6 +241,30 @@ def test_a_recording_is_aligned_alone_as_among_others_and_from_samples_of_any_ra
     soundfile.write(tmp_path / "s.wav", stereo, 44100, subtype="FLOAT")
     of_samples = sonant.load(bundle).align(stereo[:, 0], TEXTS["a"], 44100)
     assert of_samples.words == transcriber.align(str(tmp_path / "s.wav"), TEXTS["a"]).words
+
+
+def test_texts_that_a_pattern_takes_in_are_no_recordings(bundle, talks, capsys):
+    assert main(["align", bundle, str(talks / "*.*"), "--json"]) == 0
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == ["a", "b"]
+    assert main(["align", bundle, str(talks / "a.wav"), str(talks / "a.txt"), "--json"]) == 0
+    assert main(["align", bundle, str(talks / "a.txt")]) == 2
+    assert "no recording was named" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_recordings_and_texts_in_a_bucket_are_aligned_there(bundle, talks, s3_bucket, tmp_path, capsys):
+    for file in [path for path in talks.rglob("*") if path.is_file()]:
+        with storage.open_binary(str(file)) as content:
+            write = functools.partial(copyfileobj, content)
+            storage.write_whole(f"{s3_bucket}/aligning/{file.relative_to(talks)}", write)
+    command = ["align", bundle, f"{s3_bucket}/aligning", "--out", f"{s3_bucket}/aligned", "--format", "ctm"]
+    assert main(command) == 0
+    assert main(["align", bundle, str(talks), "--out", str(tmp_path / "here"), "--format", "ctm"]) == 0
+    for name in (*(f"{name}.ctm" for name in TEXTS), "scores.csv"):
+        assert storage.read_bytes(f"{s3_bucket}/aligned/{name}") == (tmp_path / "here" / name).read_bytes()
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "3 were done already" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

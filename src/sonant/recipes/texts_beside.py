@@ -22,7 +22,7 @@ def with_texts(found: Iterable[Named], given: str | None = None) -> Iterator[tup
 
     `given` is a text, a file, or a folder with a file for each recording; None: files beside the recordings.
     """
-    found = iter(found)
+    found = _without_texts(found)
     if given is not None and not storage.is_folder(given):
         first = list(islice(found, 2))
         text = read_text(given) if storage.exists(given) else _literal(given)
@@ -40,6 +40,21 @@ def with_texts(found: Iterable[Named], given: str | None = None) -> Iterator[tup
             yield one.name, one if one.text is not None else replace(one, text=_beside(one, given))
         except SonantError as error:
             yield one.name, Failure(one.request.audio, error)
+
+
+def _without_texts(found: Iterable[Named]) -> Iterator[Named]:
+    """A pattern like `talks/*` takes in the texts too."""
+    texts, is_heard = "", False
+    for one in found:
+        if one.text is None and one.request.audio.casefold().endswith(_EXTENSIONS):
+            texts = one.request.audio
+        else:
+            is_heard = True
+            yield one
+    if texts and not is_heard:
+        raise UsageError(
+            texts, "this is a text, and no recording was named.", "Name recordings; texts come with --text."
+        )
 
 
 def read_text(location: str) -> str:
