@@ -11,7 +11,14 @@ import pytest
 import soundfile
 import torch
 from small_writers import SETTINGS
-from transformers import AutoModelForSpeechSeq2Seq, AutoProcessor
+from transformers import (
+    AutoFeatureExtractor,
+    AutoModelForSpeechSeq2Seq,
+    AutoProcessor,
+    WhisperConfig,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+)
 
 import sonant
 from sonant.base.errors import SonantError
@@ -21,7 +28,7 @@ from sonant.cli.main import main
 from sonant.corpus.splits import SplitConfig
 from sonant.evaluation.table import read_evaluation
 from sonant.recipes.seq2seq import Config
-from sonant.text.tokenizer import load_tokenizer
+from sonant.text.tokenizer import SubwordsConfig, load_tokenizer, train_tokenizer
 
 MODELS = {family: f"model={{family: {family}, settings: {json.dumps(own)}}}" for family, own in SETTINGS.items()}
 MOONSHINE = MODELS["moonshine"]
@@ -323,3 +330,67 @@ def test_a_beam_that_was_measured_is_kept_in_the_bundle(corpus, tmp_path, capsys
     assert again.figures == pytest.approx(dict(result.metrics))
     assert main([*words, "--tune", "dev"]) == 2
     assert "--tune" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def whisper_of_languages(corpus, tmp_path_factory):
+    """A small Whisper as its makers give it: languages, tasks, times, and symbols that are never written."""
+    folder = tmp_path_factory.mktemp("whisper") / "whisper"
+    trained_on = [one.text for one in sonant.open_corpus(corpus)]
+    config = SubwordsConfig(size=300, blank="", unknown="", bos="", eos="<|endoftext|>")
+    train_tokenizer(trained_on, config).save(str(folder))
+    (folder / "text.json").unlink()
+    where = folder / "tokenizer.json"
+    values = json.loads(where.read_text())
+    names = ["<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>", "<|notimestamps|>"]
+    first = max(values["model"]["vocab"].values()) + 1
+    like = values["added_tokens"][0]
+    symbols = {name: first + place for place, name in enumerate([*names, "<|0.00|>", "<|0.02|>"])}
+    values["added_tokens"] += [like | {"id": id, "content": name} for name, id in symbols.items()]
+    where.write_text(json.dumps(values))
+    ids = {"bos_token_id": like["id"], "eos_token_id": like["id"], "pad_token_id": like["id"]}
+    ids |= {"decoder_start_token_id": symbols["<|startoftranscript|>"], "vocab_size": first + len(symbols)}
+    torch.manual_seed(3)
+    model = WhisperForConditionalGeneration(WhisperConfig(**SETTINGS["whisper"], **ids))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn(parameter.shape))
+    told = {
+        "is_multilingual": True,
+        "lang_to_id": {name: symbols[name] for name in ("<|en|>", "<|de|>")},
+        "task_to_id": {name: symbols[f"<|{name}|>"] for name in ("transcribe", "translate")},
+        "no_timestamps_token_id": symbols["<|notimestamps|>"],
+        "suppress_tokens": [11, 12, 13, *(id for name, id in symbols.items() if name != "<|notimestamps|>")],
+        "begin_suppress_tokens": [20, like["id"]],
+    }
+    for name, value in told.items():
+        setattr(model.generation_config, name, value)
+    model.save_pretrained(folder)
+    WhisperFeatureExtractor(feature_size=20, chunk_length=2).save_pretrained(folder)
+    return str(folder)
+
+
+def test_a_whisper_of_many_languages_writes_in_the_one_that_it_is_told(whisper_of_languages, corpus, tmp_path):
+    settings = [one for one in QUICK if "tokenizer" not in one]
+    settings += [f"model.folder={whisper_of_languages}", "prompt.language=de", "trainer.limits.max_steps=1"]
+    place = str(tmp_path / "run")
+    sonant.train("seq2seq", corpus, run=place, settings=settings, is_silent=True)
+    bundle = f"{place}/bundle"
+    transcriber, sound = sonant.load(bundle), sound_of("ba di gu", 3)
+    symbols = transcriber.spelling.tokenizer.symbols
+    assert [symbols[id] for id in transcriber.prompt.ids][1:] == ["<|de|>", "<|transcribe|>", "<|notimestamps|>"]
+    theirs, listener = (
+        WhisperForConditionalGeneration.from_pretrained(bundle),
+        AutoFeatureExtractor.from_pretrained(bundle),
+    )
+    given = listener(sound, sampling_rate=16000, return_tensors="pt").input_features
+    found = theirs.eval().generate(given, max_new_tokens=12)[0].tolist()
+    prompt = list(transcriber.prompt.ids)
+    found = found[len(prompt) :] if found[: len(prompt)] == prompt else found
+    ours = list(transcriber.answers([sound])[0][0].ids)
+    assert ours[: len(found)] == found[: len(ours)]
+    assert found
+    again = str(tmp_path / "again")
+    settings = [*settings[: len(QUICK) - 1], f"start={bundle}", "trainer.limits.max_steps=1"]
+    sonant.train("seq2seq", corpus, run=again, settings=settings, is_silent=True)
+    assert sonant.load(f"{again}/bundle").prompt == transcriber.prompt

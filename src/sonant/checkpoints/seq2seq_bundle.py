@@ -30,9 +30,13 @@ _PROCESSORS = {"moonshine": "Wav2Vec2Processor", "whisper": "WhisperProcessor"}
 
 
 def generation_of(folder: str) -> dict[str, Any]:
-    """How `transformers` wants texts of this folder to be generated; nothing where it says nothing."""
+    """How `transformers` wants texts of this folder to be generated; nothing where it says nothing.
+
+    A note that it was derived from config.json is left out: `transformers` would derive it again, without the rest.
+    """
     where = storage.join(folder, GENERATION)
-    return read_json(where) if folder and storage.exists(where) else {}
+    values = read_json(where) if folder and storage.exists(where) else {}
+    return {name: value for name, value in values.items() if name != "_from_model_config"}
 
 
 def writer_files(
