@@ -132,6 +132,12 @@ def test_a_judge_without_an_opinion_is_left_out(heard, spelling):
     assert isinstance(found.config, GreedyConfig) or not found.config.rescorer
 
 
+def test_hot_words_stay_though_nobody_says_them(heard, spelling, ngram):
+    config = replace(GIVEN, hot_words={"ccc": 2.0})
+    found = tune(heard, Tuner(spelling, ngram), config)
+    assert all(trial.config.hot_words == {"ccc": 2.0} for trial in found.trials)
+
+
 def test_the_cheapest_pruning_that_makes_no_more_errors_is_taken(tuned):
     assert isinstance(tuned.config, SearchConfig)
     wide = replace(tuned.config, beam=GIVEN.beam)

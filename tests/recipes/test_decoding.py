@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import shutil
@@ -22,11 +23,13 @@ from sonant.checkpoints.ctc_bundle import tokenizer_files
 from sonant.cli.main import main
 from sonant.corpus.splits import SplitConfig
 from sonant.evaluation.table import read_evaluation, write_evaluation
+from sonant.inference.decoding import saved_decoding
 from sonant.inference.transcriber import Request, Transcriber
 from sonant.layers.conformer import ConformerLayerConfig
 from sonant.models.causal import CausalConfig
 from sonant.models.causal import new_model as new_language_model
 from sonant.models.conformer import Conformer, ConformerConfig
+from sonant.recipes.saved_decoding import save_decoding
 from sonant.text.tokenizer import CharactersConfig, train_tokenizer
 from sonant.text.vocabulary import VocabularyConfig
 
@@ -148,6 +151,19 @@ def test_what_is_measured_greedily_is_what_is_transcribed_however_long_it_is(bun
     assert len(everything) == 24
 
 
+def test_a_lexicon_goes_with_the_bundle(bundle, corpus, tmp_path):
+    words = {
+        word for text in hypotheses(sonant.evaluate(bundle, corpus, split="dev")).values() for word in text.split()
+    }
+    (tmp_path / "words.txt").write_text("\n".join(word[:2] for word in words))
+    settings = [f"lexicon={tmp_path}/words.txt"]
+    saved = sonant.evaluate(bundle, corpus, split="dev", settings=settings, save_decoding=True)
+    os.unlink(tmp_path / "words.txt")
+    assert transcribed(bundle, corpus, "dev") == hypotheses(saved)
+    found = {word for text in hypotheses(saved).values() for word in text.split()}
+    assert found <= {word[:2] for word in words}
+
+
 def test_a_bundle_goes_back_to_greed_without_a_trace(bundle, corpus, ngrams, language):
     files = sorted(path.name for path in Path(bundle).rglob("*"))
     card = Path(bundle, "README.md").read_text()
@@ -180,6 +196,53 @@ def test_a_copy_that_was_interrupted_is_made_whole(bundle, corpus, language):
     (inner / "model.safetensors").write_bytes(b"half")
     sonant.evaluate(bundle, corpus, settings=[f"rescorer={language}"], save_decoding=True)
     assert {path.name: path.read_bytes() for path in inner.iterdir()} == whole
+
+
+def whole(folder: str) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("there", ["greedy", "searched"])
+def test_interrupted_anywhere_a_bundle_decodes_in_the_old_way_or_the_new(
+    bundle, corpus, ngrams, language, tmp_path, monkeypatch, there
+):
+    found = sonant.evaluate(bundle, corpus, settings=searched(ngrams, language)).evaluation
+    greedy = sonant.evaluate(bundle, corpus, is_greedy=True).evaluation
+    if there == "searched":
+        saved, before = greedy, save_decoding(open_bundle(bundle), found)
+    else:
+        saved, before = found, open_bundle(bundle)
+    expected = shutil.copytree(bundle, str(tmp_path / "expected"))
+    after = save_decoding(open_bundle(expected), saved)
+    for number in itertools.count():
+        place = shutil.copytree(bundle, str(tmp_path / f"{number}"))
+        with monkeypatch.context() as patch:
+            left = itertools.chain([True] * number, itertools.repeat(False))
+            for name in ("replace", "unlink"):
+                patch.setattr(os, name, stopping(getattr(os, name), left))
+            try:
+                save_decoding(open_bundle(place), saved)
+                break
+            except KeyboardInterrupt:
+                pass
+        kept = open_bundle(place)
+        assert kept.description in (before.description, after.description)
+        saved_decoding(kept)
+        save_decoding(kept, saved)
+        assert whole(place) == whole(expected)
+    assert number > 3
+    assert whole(place) == whole(expected)
+
+
+def stopping(act, left):
+    """What the system does, until it is interrupted."""
+
+    def acted(*places, **options):
+        if not next(left):
+            raise KeyboardInterrupt
+        return act(*places, **options)
+
+    return acted
 
 
 @pytest.mark.slow
