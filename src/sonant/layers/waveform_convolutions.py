@@ -104,6 +104,8 @@ class WaveformConvolutions(nn.Module):
 class _Convolution(nn.Module):
     """The parameters of one layer; what is done with them is done for the whole stack at once."""
 
+    is_looked_into = True  # whoever shards weights must not wait for a call
+
     def __init__(self, inputs: int, outputs: int, kernel: int, *, has_bias: bool, is_normed: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(nn.init.kaiming_normal_(torch.empty(outputs, inputs, kernel)))

@@ -166,9 +166,13 @@ def listening(network: Any, *, normalizes: bool, language: str = "") -> nn.Modul
     network.__class__ = type(kind.__name__, (SpeechEncoder, kind), {"__module__": kind.__module__})
     network.normalizes, network.language = normalizes, language
     network.convolutions = network.front_end = None
+    if config.model_type == "wavlm":  # all layers share the positions of the first
+        network.base_model.encoder.layers[0].is_looked_into = True
     if config.model_type in WAVEFORM_FAMILIES:
         # Not a child: its weights are those of the network already.
         extractor = network.base_model.feature_extractor
+        for layer in extractor.conv_layers:
+            layer.is_looked_into = True
         object.__setattr__(network, "convolutions", BorrowedConvolutions(extractor, _convolutions(config)))
     else:
         network.front_end = build_front_end(_BERT_FBANK)

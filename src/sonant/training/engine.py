@@ -227,7 +227,8 @@ class Engine:
 
 
 def _shard(model: nn.Module, device: torch.device) -> None:
-    """FSDP2: every layer of every stack of layers by itself, the rest together."""
+    """FSDP2: every layer of every stack of layers by itself, the rest together; so do those that are looked into, whose
+    weights others use without calling them."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -239,6 +240,6 @@ def _shard(model: nn.Module, device: torch.device) -> None:
     for module in model.modules():
         if isinstance(module, nn.ModuleList):
             for layer in module:
-                if any(True for _ in layer.parameters()):
+                if any(True for _ in layer.parameters()) and not getattr(layer, "is_looked_into", False):
                     fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
