@@ -129,6 +129,19 @@ def test_dropout_learns_and_is_off_afterwards(family):
     assert torch.equal(logits(model.eval(), batch, tokens), logits(model, batch, tokens))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+def test_half_precision_is_near_whole_precision(family, rate):
+    model, batch = small_writer(family, attention_dropout=rate), utterances()
+    tokens = torch.randint(3, VOCABULARY, (len(batch), 5))
+    whole = logits(model, batch, tokens)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = logits(model, batch, tokens)
+        logits(model.train(), batch, tokens).float().square().mean().backward()
+    assert (half.float() - whole).abs().mean() < 0.1 * whole.abs().mean()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
 def test_what_is_behind_some_layers_has_no_influence_on_them():
     model, batch = small_writer("moonshine"), utterances()
     behind = model.behind(1)

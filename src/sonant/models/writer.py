@@ -199,8 +199,8 @@ def _writing(network: Any) -> nn.Module:
     return made
 
 
-def _attend(module: Any, *tensors: Any, **others: Any) -> tuple[Tensor, None]:
-    """Looks back where it must, and everywhere elsewhere."""
-    looks_back = getattr(module, "is_causal", False)
-    found: tuple[Tensor, None] = (causal_parts if looks_back else speech_parts).attend(module, *tensors, **others)
+def _attend(module: Any, query: Tensor, key: Tensor, value: Tensor, *masks: Any, **others: Any) -> tuple[Tensor, None]:
+    """Looks back where it must, else everywhere. Turned by positions, queries may come in another precision."""
+    attend = (causal_parts if getattr(module, "is_causal", False) else speech_parts).attend
+    found: tuple[Tensor, None] = attend(module, query.to(value.dtype), key.to(value.dtype), value, *masks, **others)
     return found
