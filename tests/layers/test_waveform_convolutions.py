@@ -46,6 +46,21 @@ def batch(num_samples: list[int]) -> tuple[torch.Tensor, Lengths]:
     return torch.randn(len(num_samples), max(num_samples)), Lengths(torch.tensor(num_samples))
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("norm", ["layer", "group"])
+@pytest.mark.parametrize("counts", [[4000, 399, 2345, 400], [400], [399], [2960 + 79], [2960 - 1, 2960]])
+def test_without_gradients_values_are_those_of_plain_convolutions_of_each_utterance_alone(norm, counts):
+    module = made(norm)
+    waveforms, lengths = batch(counts)
+    frames = module(waveforms, lengths)
+    assert frames.shape[1] == module.config.num_frames(max(counts))
+    for row, num_samples in enumerate(counts):
+        num_frames = module.config.num_frames(num_samples)
+        if num_frames:
+            torch.testing.assert_close(frames[row, :num_frames], plain(module, waveforms[row, :num_samples]))
+        assert frames[row, num_frames:].count_nonzero() == 0
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("norm", ["layer", "group"])
 @pytest.mark.parametrize("bias", [True, False])

@@ -22,11 +22,12 @@ from torch import Tensor, nn
 
 from sonant.base.bounds import Within, check_fields
 from sonant.base.errors import ConfigError
-from sonant.base.lengths import Count, Lengths, frames_after
+from sonant.base.lengths import Count, Lengths, frames_after, samples_before
 from sonant.layers import strided_product as product
 from sonant.layers.channel_norms import NO_NORM, Affine, ChannelNorm, LayerNorm, TimeNorm
 from sonant.layers.linear import computing_dtype
 
+_ROUND = 8  # frames
 _Parameters = Sequence[Tensor | None]  # weight, bias, scale and shift of each layer
 
 
@@ -150,6 +151,8 @@ class _Stack(torch.autograd.Function):
         kept: list[Tensor] = []
         keeps = any(ctx.needs_input_grad)
         groups = list(_groups(waveforms, lengths, config))
+        if not keeps and config.norm == "layer" and waveforms.device.type == "cpu":
+            waveforms, groups = _rounded(waveforms, groups, config)
         with torch.autocast(waveforms.device.type, enabled=False):
             for rows, num_samples in groups:
                 x = waveforms[rows, :num_samples, None]  # (R, N, 1)
@@ -158,7 +161,8 @@ class _Stack(torch.autograd.Function):
                     x = torch.ops.aten.gelu_(layer.normed(z, _is_real(lengths, config, number, z))[0])
                     if keeps and number > 0:
                         kept.append(z)
-                frames[rows, : x.shape[1]] = x
+                heard = x[:, :num_frames]
+                frames[rows, : heard.shape[1]] = heard
         ctx.save_for_backward(waveforms, lengths.values, *parameters, *kept)
         ctx.config, ctx.norms, ctx.groups, ctx.num_parameters = config, norms, groups, len(parameters)
         is_padding = ~lengths.after(config.kernels, config.strides).mask(num_frames)
@@ -242,6 +246,19 @@ def _groups(waveforms: Tensor, lengths: Lengths, config: ConvolutionsConfig) -> 
     for row, num_samples in enumerate(lengths.values.tolist()):
         if config.num_frames(num_samples):
             yield slice(row, row + 1), num_samples
+
+
+def _rounded(
+    waveforms: Tensor, groups: list[tuple[slice, int]], config: ConvolutionsConfig
+) -> tuple[Tensor, list[tuple[slice, int]]]:
+    """A few samples more or less of each, that make a round number of frames: a frame depends on no other, and the
+    library prepares its products for some sizes instead of anew for each utterance."""
+    wanted = []
+    for rows, num_samples in groups:
+        num_frames = -(-config.num_frames(num_samples) // _ROUND) * _ROUND
+        wanted.append((rows, samples_before(num_frames, config.kernels, config.strides)))
+    longest = max((count for _, count in wanted), default=0)
+    return F.pad(waveforms, (0, max(0, longest - waveforms.shape[1]))), wanted
 
 
 def _is_real(lengths: Lengths, config: ConvolutionsConfig, number: int, z: Tensor) -> Tensor | None:
