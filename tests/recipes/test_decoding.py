@@ -29,6 +29,7 @@ from sonant.layers.conformer import ConformerLayerConfig
 from sonant.models.causal import CausalConfig
 from sonant.models.causal import new_model as new_language_model
 from sonant.models.conformer import Conformer, ConformerConfig
+from sonant.recipes.ctc_decoding import a_share
 from sonant.recipes.saved_decoding import save_decoding
 from sonant.text.tokenizer import CharactersConfig, train_tokenizer
 from sonant.text.vocabulary import VocabularyConfig
@@ -257,6 +258,17 @@ def test_weights_are_chosen_on_one_split_and_measured_on_another(bundle, corpus,
     assert on_test.evaluation.facts.settings["tried"] == tried
     assert on_test.evaluation.facts.settings["decoding"] == on_dev.evaluation.facts.settings["decoding"]
     assert {row.id for row in on_test.evaluation.rows}.isdisjoint(row.id for row in on_dev.evaluation.rows)
+
+
+def test_of_more_scores_than_memory_holds_the_same_share_is_drawn_each_time(corpus):
+    whole, said = sonant.open_corpus(corpus), []
+    cells = 2 * 2**28 / float(whole.seconds.sum())
+    drawn = [a_share([whole], cells, said.append)[0].column("id").tolist() for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert 4 < len(drawn[0]) < 20
+    assert "50% of the utterances" in said[0]
+    assert a_share([whole], cells / 3, said.append) == [whole]
+    assert len(said) == 2
 
 
 def test_a_table_says_how_it_was_decoded_and_two_decodings_are_compared(bundle, corpus, ngrams, tmp_path, capsys):
