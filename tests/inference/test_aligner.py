@@ -126,6 +126,8 @@ def test_who_speaks_faster_than_frames_come_is_aligned_in_halves_of_them():
     assert times == sorted(times)
     assert [times[0], times[-1]] == [0, 4]
     assert [word.text for word in found.words] == ["A", "bcd"]
+    half_a_frame = (np.log(0.1 / (len(SYMBOLS) - 1)) - np.log(0.9)) / 2  # in which the words are divided
+    assert found.score == pytest.approx(half_a_frame / 5, abs=1e-4)
     assert align(said("abcd"), "abcd", SPELLING).score > found.score > align(said("abcd"), "d cba", SPELLING).score
 
 

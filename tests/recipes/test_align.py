@@ -111,6 +111,9 @@ def test_a_text_that_was_mended_is_aligned_anew_and_the_others_are_left(bundle, 
     assert "1 recordings" in capsys.readouterr().out.splitlines()[-1]
     assert 'text = "fox"' in (tmp_path / "out" / "b.TextGrid").read_text()
     assert {row["recording"]: row["words"] for row in rows_of(tmp_path / "out" / "scores.csv")}["b"] == "1"
+    (talks / "b.lab").write_text("far too much " * 99)
+    assert main(command) == 3
+    assert {row["recording"] for row in rows_of(tmp_path / "out" / "scores.csv")} == {"a", "c/d"}
 
 
 def test_each_line_of_a_text_is_a_row_of_its_own(bundle, talks, tmp_path, capsys):
