@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,8 @@ __all__ = [
     "write_text",
     "write_whole",
 ]
+
+_ASKING = threading.Lock()
 
 
 def is_remote(location: str | os.PathLike[str]) -> bool:
@@ -219,6 +222,7 @@ def _write_local(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
+    with _ASKING:  # which changes it for a moment, for every thread
+        mask = os.umask(0)
+        os.umask(mask)
     return mask

@@ -7,8 +7,9 @@ import io
 import json
 import os
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from sonant.base import storage
@@ -17,11 +18,12 @@ from sonant.inference.transcriber import Failure
 
 FAILURES = "failures.csv"
 _MADE_BY = ".made-by.json"
+_AT_ONCE, _AHEAD = 8, 64  # files: each takes a disk 10 ms to be sure of, a bucket 50
 _UNFINISHED = re.compile(r"\.(.+)\.[^.]{8}\.part$")  # what a killed write leaves beside the file
 
 
 class OutFolder:
-    """Lists the folder once, and shows at the start whether it can be written to."""
+    """Lists the folder once, shows at the start whether it can be written to, and writes several files at once."""
 
     def __init__(self, folder: str, made_by: Mapping[str, Any], *, again: bool = False) -> None:
         self.folder, self._is_again = folder, again
@@ -34,6 +36,7 @@ class OutFolder:
             if unfinished := _UNFINISHED.match(os.path.basename(file)):
                 self._left[_plain(storage.join(storage.parent(file), unfinished[1]))].append(file)
         self._check_maker(made_by)
+        self._writers, self._writing = ThreadPoolExecutor(_AT_ONCE), deque[Future[None]]()
 
     def has(self, name: str, kinds: Sequence[str]) -> bool:
         """All of these results of a recording need not be made."""
@@ -41,6 +44,18 @@ class OutFolder:
 
     def write(self, name: str, kind: str, text: str) -> None:
         self._put(result_file(self.folder, name, kind), text)
+
+    def write_soon(self, name: str, kind: str, text: str) -> None:
+        """Goes on while the file is written; what is wrong with one is raised by a later one, or by `finish`."""
+        self._writing.append(self._writers.submit(self.write, name, kind, text))
+        while len(self._writing) > _AHEAD:
+            self._writing.popleft().result()
+
+    def finish(self) -> None:
+        """Everything is written when this returns."""
+        self._writers.shutdown()
+        while self._writing:
+            self._writing.popleft().result()
 
     def write_failures(self, failures: Iterable[Failure]) -> None:
         """A table of them; without any there is none."""

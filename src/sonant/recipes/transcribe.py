@@ -113,12 +113,13 @@ def transcribe_into(
                     say(str(result.error))
                 else:
                     for kind in formats:
-                        place.write(result.name, kind, FORMATS[kind](result))
+                        place.write_soon(result.name, kind, FORMATS[kind](result))
                     done.num_written += 1
                     done.seconds += result.seconds
                 bar.advance()
         finally:
             place.write_failures(done.failures)
+            place.finish()
             done.elapsed = time.monotonic() - started
     return done
 
