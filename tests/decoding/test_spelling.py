@@ -97,3 +97,9 @@ def test_the_highest_value_below_a_node_is_known_to_it(spelling):
     assert highest[ROOT] == 5.0
     assert highest[trie.words == 2] == 3.0
     assert highest[trie.words == 0] == 5.0
+
+
+def test_signs_in_a_text_are_no_word_of_their_own_where_words_have_a_mark():
+    symbols = ("▁we", "▁go", ".", "ing", "####")  # a heading of Markdown is no sign that words go on
+    marked = Spelling(CharacterTokenizer(Vocabulary(symbols=symbols), Normalizer(NormalizerConfig(steps=()))))
+    assert marked.word_starts([0, 1, 3, 2]) == [0, 1]

@@ -116,7 +116,7 @@ class Spelling:
         specials = set(self.tokenizer.vocabulary.specials.values())
         dividers = {" ", self.tokenizer.vocabulary.word_delimiter}
         mark = next((mark for mark in _MARKS if _is_used(mark, symbols)), None)
-        continues = any(symbol.startswith(_CONTINUATION) and len(symbol) > 2 for symbol in symbols)
+        continues = not mark and any(symbol.startswith(_CONTINUATION) and len(symbol) > 2 for symbol in symbols)
         written = []
         for symbol in symbols:
             if symbol in dividers or symbol == mark:
