@@ -71,16 +71,20 @@ def _found(config: WrittenTokenizerConfig, model_folder: str, corpora: Sequence[
 
 
 def writable(
-    corpora: Sequence[Corpus], tokenizer: Tokenizer, limits: Limits, num_prompt: int, longest: float = 1.0
+    corpora: Sequence[Corpus],
+    tokenizer: Tokenizer,
+    limits: Limits,
+    num_prompt: int,
+    seconds_after: Callable[[float], float] = float,
 ) -> tuple[list[Corpus], list[Unwritable], float]:
     """The corpora without utterances that are too long, these, and how many tokens a second may have.
 
-    `longest` is the factor by which augmentation may lengthen a waveform."""
+    `seconds_after` is how long augmentation may make them."""
     kept, left, densest = [], [], 0.0
     for corpus in corpora:
         texts = [str(text or "") for text in corpus.column("text")]
         counts = np.array([len(ids) for ids in tokenizer.encode_all(texts)], np.int64)
-        seconds = corpus.seconds * longest
+        seconds = np.array([seconds_after(one) for one in corpus.seconds.tolist()])
         is_writable = counts <= limits.most_tokens - num_prompt - 1
         is_writable &= seconds <= (np.inf if limits.most_seconds is None else limits.most_seconds)
         ids = corpus.column("id")

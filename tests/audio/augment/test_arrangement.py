@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from sonant.audio.augment.arrangement import Repeat, Reverse, TimeMask, TimeShift, TrimSilence, repeat, shift
+from sonant.audio.augment.arrangement import (
+    QuietEnds,
+    Repeat,
+    Reverse,
+    TimeMask,
+    TimeShift,
+    TrimSilence,
+    repeat,
+    shift,
+)
 
 RATE = 16000
 COUNT = np.arange(1, 101, dtype=np.float32)
@@ -96,3 +105,17 @@ def test_silence_at_both_ends_goes_and_that_in_the_middle_stays(voiced, rng):
 def test_without_any_speech_nothing_is_trimmed(rng):
     silence = np.zeros(RATE, np.float32)
     assert TrimSilence().apply(silence, RATE, rng).size == RATE
+
+
+def test_quiet_ends_are_as_quiet_and_as_long_as_asked_and_leave_the_speech(voiced, rng):
+    speech = voiced(2.0)
+    one = QuietEnds(before=(0.25, 0.25), after=(0.5, 0.5), decibels=(-60.0, -60.0))
+    found = one.apply(speech, RATE, rng)
+    assert np.array_equal(found[RATE // 4 : RATE // 4 + speech.size], speech)
+    assert found.size == speech.size + RATE // 4 + RATE // 2
+    for quiet in (found[: RATE // 4], found[-RATE // 2 :]):
+        assert 20 * np.log10(np.sqrt(np.mean(quiet**2))) == pytest.approx(-60, abs=0.3)
+
+
+def test_quiet_ends_are_no_longer_than_what_they_surround(rng):
+    assert QuietEnds(before=(9.0, 9.0), after=(0.0, 0.0)).apply(np.ones(100, np.float32), RATE, rng).size == 200

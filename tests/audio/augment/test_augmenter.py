@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonant.audio.augment.arrangement import Repeat, Reverse, TimeMask, TimeShift, TrimSilence
+from sonant.audio.augment.arrangement import QuietEnds, Repeat, Reverse, TimeMask, TimeShift, TrimSilence
 from sonant.audio.augment.augmenter import Augmentation, Augmenter, FeatureAugmentation
 from sonant.audio.augment.codec import Codec
 from sonant.audio.augment.distortion import Aliasing, BandStop, BitCrush, Clipping, TanhDistortion
@@ -45,6 +45,7 @@ EVERY = [
     Reverse(probability=1.0),
     Repeat(),
     TrimSilence(),
+    QuietEnds(),
     Codec(formats=("mp3",)),
     Codec(formats=("opus",)),
     SpecAugment(),
@@ -135,7 +136,7 @@ def test_nothing_comes_of_nothing(one):
 @pytest.mark.parametrize("one", ON_WAVEFORM, ids=named)
 def test_silence_stays_silence_but_for_the_noise_that_was_asked_for(one):
     changed = augmented([one], np.zeros(RATE, np.float32))
-    assert isinstance(one, NoiseFloor) == bool(changed.any())
+    assert isinstance(one, NoiseFloor | QuietEnds) == bool(changed.any())
 
 
 @pytest.mark.parametrize("num_frames", [1, 2, 3, 10])
@@ -219,7 +220,16 @@ def test_sound_and_features_take_only_what_is_theirs(speech, frames):
 
 LENGTHENING = st.lists(
     st.sampled_from(
-        [Speed(factors=(0.7, 1.3)), Tempo(), Repeat(), Repeat(keep_length=True), Pitch(), TrimSilence(), Room()]
+        [
+            Speed(factors=(0.7, 1.3)),
+            Tempo(),
+            Repeat(),
+            Repeat(keep_length=True),
+            QuietEnds(),
+            Pitch(),
+            TrimSilence(),
+            Room(),
+        ]
     ),
     max_size=3,
 )

@@ -1,4 +1,4 @@
-"""When things are heard: shifted, masked, reversed, repeated, and without the silence around them."""
+"""When things are heard: shifted, masked, reversed, repeated, with quiet around them or without it."""
 
 from __future__ import annotations
 
@@ -142,3 +142,28 @@ class TrimSilence:
             return samples
         margin = round(self.margin_seconds * sample_rate)
         return samples[max(0, spans[0][0] - margin) : spans[-1][1] + margin]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuietEnds:
+    """Faint noise before and after, as in recordings that nobody has cut: at most as long as the utterance, each."""
+
+    kind: Literal["quiet_ends"] = "quiet_ends"
+    probability: Probability = 1.0
+    before: Annotated[Range, Within(0.0, 60.0)] = (0.0, 0.5)  # seconds
+    after: Annotated[Range, Within(0.0, 60.0)] = (0.0, 0.5)
+    decibels: Annotated[Range, Within(-120.0, 0.0)] = (-90.0, -50.0)  # root mean square below full scale
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        refuse_without_effect("before and after", self.before == self.after == (0.0, 0.0))
+
+    def apply(self, samples: np.ndarray, sample_rate: int, rng: np.random.Generator) -> np.ndarray:
+        level = np.float32(10 ** (drawn(rng, self.decibels) / 20))
+        counts = [min(samples.size, int(drawn(rng, side) * sample_rate)) for side in (self.before, self.after)]
+        before, after = (rng.standard_normal(count, dtype=np.float32) * level for count in counts)
+        return np.concatenate([before, samples, after])
+
+    def longest(self, seconds: float) -> float:
+        """The most that so many seconds can become."""
+        return seconds + min(seconds, self.before[1]) + min(seconds, self.after[1])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from sonant.audio.augment.arrangement import Repeat, Reverse, TimeMask, TimeShift, TrimSilence
+from sonant.audio.augment.arrangement import QuietEnds, Repeat, Reverse, TimeMask, TimeShift, TrimSilence
 from sonant.audio.augment.codec import Codec
 from sonant.audio.augment.distortion import Aliasing, BandStop, BitCrush, Clipping, TanhDistortion
 from sonant.audio.augment.level import Gain, GainTransition, PeakNormalization, Polarity
@@ -45,6 +45,7 @@ WaveformAugmentation = (
     | Reverse
     | Repeat
     | TrimSilence
+    | QuietEnds
     | Codec
 )
 FeatureAugmentation = SpecAugment | SpecSub | SpecTrim
@@ -91,7 +92,7 @@ class Augmenter:
         for one in self.augmentations:
             if isinstance(one, Speed | Tempo):
                 seconds *= max(1.0, 1 / min(one.factors))
-            elif isinstance(one, Repeat):
+            elif isinstance(one, Repeat | QuietEnds):
                 seconds = one.longest(seconds)
         return seconds
 
