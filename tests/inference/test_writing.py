@@ -23,7 +23,7 @@ from sonant.inference.writing import WritingConfig, write
 from sonant.text.prompts import Prompt
 
 SPREAD = 8.0
-LONG = WritingConfig(tokens_per_second=20)
+LONG = WritingConfig(tokens_per_second=20, most_repeats=0)
 
 
 def written(model, batch, prompt, config=LONG):
@@ -43,7 +43,7 @@ def free(model, batch, prompt, ids) -> torch.Tensor:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_an_utterance_has_the_text_in_a_batch_that_it_has_alone(family, beam):
     model, batch = small_writer(family, SPREAD), utterances()
-    config = WritingConfig(tokens_per_second=20, beam=beam)
+    config = WritingConfig(tokens_per_second=20, beam=beam, most_repeats=0)
     together = written(model, batch, PROMPTS[family], config)
     assert len({one[0].ids for one in together}) > 1
     for row in range(len(batch)):
@@ -119,7 +119,7 @@ def test_nothing_goes_on_for_ever_and_nothing_forbidden_is_written(family):
         assert not one[0].is_whole
         assert not {9, 10} & set(one[0].ids)
         assert one[0].ids[0] != 11
-    unlimited = written(model, batch, endless, WritingConfig())
+    unlimited = written(model, batch, endless, WritingConfig(most_repeats=0))
     assert {len(one[0].ids) for one in unlimited} == {65 - len(endless.ids) - 1}
 
 
@@ -129,3 +129,20 @@ def test_no_utterance_has_no_text():
         write(model, torch.zeros(0, 4, 32), Lengths(torch.zeros(0, dtype=torch.int64)), [], PROMPTS["moonshine"], LONG)
         == []
     )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_repeats_itself_is_written_once_and_ends(family, beam):
+    model, batch = small_writer(family, SPREAD), utterances()
+    few = tuple(id for id in range(VOCABULARY) if id not in (9, 10))
+    stuck = Prompt(ids=PROMPTS[family].ids, end=EOS, never=few)
+    config = WritingConfig(tokens_per_second=20, beam=beam, most_repeats=3)
+    free = written(model, batch, stuck, WritingConfig(tokens_per_second=20, beam=beam, most_repeats=0))
+    for one, long in zip(written(model, batch, stuck, config), free, strict=True):
+        for text in one:
+            assert all(
+                text.ids[-3 * size :] != text.ids[-size:] * 3 for size in range(1, 11) if len(text.ids) >= 3 * size
+            )
+        assert len(one[0].ids) < len(long[0].ids)
+        assert len(one[0].log_probs) == len(one[0].ids)

@@ -1,7 +1,7 @@
 """Text from a recogniser that writes, token by token: the likeliest next one, or a search with a beam.
 
 An utterance has the same text whatever stands beside it. None goes on for ever: of so many seconds come so many tokens
-at most.
+at most, and what repeats itself again and again is written once.
 
 Shapes: A utterances at work, K texts of each, B = A·K rows, V symbols.
 """
@@ -21,6 +21,7 @@ from sonant.base.lengths import Lengths
 from sonant.models.writer import limits_of
 from sonant.text.prompts import Prompt
 
+_LONGEST_LOOP = 10  # tokens
 _FREE_TOKENS = 10  # that any utterance may have, however short
 
 
@@ -28,6 +29,9 @@ _FREE_TOKENS = 10  # that any utterance may have, however short
 class WritingConfig:
     beam: Annotated[int, Within(1, 100)] = 1  # texts that are gone on with; 1: always the likeliest token
     length_weight: Annotated[float, Within(0, 10)] = 1.0  # scores are divided by so-many-th power of their tokens
+    most_repeats: Annotated[int, Within(0, 1000)] = (
+        8  # of a few tokens: then they are written once, and it ends; 0: any
+    )
     tokens_per_second: Annotated[float, Within(0, 1000)] = 0.0  # at most; 0: half as many again as any text learnt
 
     def __post_init__(self) -> None:
@@ -110,7 +114,12 @@ class _Search:
             if token == self.end:
                 done += [replace(text, end_log_prob=log_prob, is_whole=True)] if rank < beam else []
             elif len(going_on) < beam and log_prob > -math.inf:
-                going_on.append((place, Written((*text.ids, token), (*text.log_probs, log_prob))))
+                longer = Written((*text.ids, token), (*text.log_probs, log_prob))
+                unlooped = _without_loop(longer, self.config.most_repeats)
+                if unlooped is longer:
+                    going_on.append((place, longer))
+                else:
+                    done.append(unlooped)
         if self.num_tokens == self.most[number] and len(done) < beam:
             done += [text for _, text in going_on]
         return going_on if self.num_tokens < self.most[number] and len(done) < beam else []
@@ -118,6 +127,16 @@ class _Search:
     def found(self) -> list[list[Written]]:
         weight = self.config.length_weight
         return [sorted(texts, key=lambda one: -one.score(weight))[: self.config.beam] for texts in self.done]
+
+
+def _without_loop(text: Written, most_repeats: int) -> Written:
+    """The same text, but for one whose end is a stretch so often behind itself: that stretch once."""
+    for size in range(1, _LONGEST_LOOP + 1) if most_repeats else ():
+        end = text.ids[-size * most_repeats :]
+        if len(end) == size * most_repeats and end == end[:size] * most_repeats:
+            kept = len(text.ids) - size * (most_repeats - 1)
+            return Written(text.ids[:kept], text.log_probs[:kept])
+    return text
 
 
 def _allowed(logits: Tensor, prompt: Prompt, *, is_first: bool) -> Tensor:
