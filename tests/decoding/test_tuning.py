@@ -9,6 +9,7 @@ import pytest
 
 from sonant.base.lengths import Lengths
 from sonant.decoding.decoder import GreedyConfig, SearchConfig
+from sonant.decoding.frames import FrameConfig
 from sonant.decoding.guide import GuideConfig
 from sonant.decoding.ngram.estimation import NgramConfig, estimate_ngrams
 from sonant.decoding.ngram.model import build_model
@@ -109,6 +110,16 @@ def test_the_same_utterances_give_the_same_choice_however_they_are_put(tuned, he
             texts = [part.references[row] for row in rows]
             others.append(Heard(part.log_probs[rows, : lengths.longest], lengths, texts))
     assert tune(others, Tuner(spelling, ngram), GIVEN) == tuned
+
+
+@pytest.mark.parametrize(("tokens", "window"), [(4.0, 6.0), (3.0, 5.0), (6.0, 9.0)])
+def test_what_is_pruned_already_is_never_made_dearer_by_choosing_again(heard, spelling, ngram, tokens, window):
+    given = replace(GIVEN, beam=BeamConfig(width=6, window=window, frames=FrameConfig(token_window=tokens)))
+    once = tune(heard, Tuner(spelling, ngram), given).config
+    again = tune(heard, Tuner(spelling, ngram), once).config
+    for before, after in ((given, once), (once, again)):
+        assert after.beam.window <= before.beam.window
+        assert after.beam.frames.token_window <= before.beam.frames.token_window
 
 
 def test_n_grams_without_weight_change_nothing(heard, spelling, ngram):

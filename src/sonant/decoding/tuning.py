@@ -186,9 +186,12 @@ def _choose_pruning(tuning: _Tuning, best: Trial) -> None:
     """The cheapest that makes no more errors comes to stand before the best."""
     config = best.config
     assert isinstance(config, SearchConfig)
+    given = config.beam
     for tokens, window in _PRUNINGS:
-        frames = replace(config.beam.frames, token_window=tokens)
-        beam = BeamConfig(width=config.beam.width, window=window, frames=frames)
+        if tokens >= given.frames.token_window and window >= given.window:
+            continue  # not cheaper than what is there
+        frames = replace(given.frames, token_window=tokens)
+        beam = BeamConfig(width=given.width, window=window, frames=frames)
         trial = tuning.try_one("pruning", replace(config, beam=beam))
         if trial.rank <= best.rank:
             tuning.trials.remove(trial)
