@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from small_recogniser import RATE, write_recogniser
 
+from sonant.batches.collate import collate_speech
+from sonant.batches.examples import SpeechExample
 from sonant.evaluation.breakdown import broken_down, side_by_side
-from sonant.evaluation.recognition import MEASURES, recognition_figures
+from sonant.evaluation.recognition import MEASURES, recognition_figures, recognition_rows
 from sonant.evaluation.recognition_page import aligned, confused, recognition_page
 from sonant.evaluation.table import Evaluation, Facts, Row
+from sonant.inference.transcriber import Transcriber
 from sonant.metrics.edits import character_edits, word_edits
+from sonant.objectives.ctc import Ctc, CtcConfig
 
 
 def row(id: str, said: str, written: str, speaker: str = "s") -> Row:
@@ -65,3 +71,16 @@ def test_the_page_holds_what_matters():
     page = recognition_page("bundle", evaluation, intervals, {"accent": {"a": "near", "b": "far", "c": "far"}})
     for told in ("By accent", "Worst utterances", "Words that were confused", "3 utterances", "50.00 %"):
         assert told in page
+
+
+@pytest.mark.parametrize("longest", [2.0, 40.0], ids=["whole", "in windows"])
+def test_what_is_measured_is_what_is_transcribed_silence_too(tmp_path, voiced, longest):
+    transcriber = Transcriber.open(write_recogniser(str(tmp_path / "bundle"), "conformer"))
+    sounds = [voiced(longest, seed=3), np.zeros(RATE, np.float32), voiced(1.0, seed=4)]
+    known = {"pass_number": 0, "sample_rate": RATE, "tokens": np.zeros(0, np.int64), "text": ""}
+    examples = [SpeechExample(id=f"u{number}", waveform=sound, **known) for number, sound in enumerate(sounds)]
+    objective = Ctc(CtcConfig(), transcriber.model.num_frames, transcriber.spelling.blank_id)
+    rows = recognition_rows(transcriber.model, [collate_speech(examples)], transcriber.spelling, objective)
+    written = [transcriber.transcribe(sound, RATE).text for sound in sounds]
+    assert [row.hypothesis for row in rows] == written
+    assert [bool(text) for text in written] == [True, False, True]

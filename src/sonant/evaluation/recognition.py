@@ -4,8 +4,8 @@ rows = recognition_rows(model, batches, spelling, objective)      # on each rank
 recognition_figures(rows)                                         # {"wer": …, "cer": …, "substitutions": …, "loss": …}
 
 Scores are made once and may be decoded in several ways. What is longer than a transcriber's window is heard in windows,
-as it is when it is transcribed. Both texts are compared as the tokenizer normalises them; substitutions, deletions and
-insertions are those of words.
+and nothing is said in silence, as it is when it is transcribed; losses are those of the model itself. Both texts are
+compared as the tokenizer normalises them; substitutions, deletions and insertions are those of words.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sonant.decoding.passages import PassageCutter, join_answers
 from sonant.decoding.spelling import Spelling
 from sonant.evaluation.speed import Stopwatch
 from sonant.evaluation.table import Row
+from sonant.inference.scoring import is_silent, nothing_said
 from sonant.inference.transcriber import Transcriber
 from sonant.metrics.edits import character_edits, word_edits
 from sonant.objectives.ctc import Ctc
@@ -80,9 +81,19 @@ def scored_batches(
                 log_probs, lengths = _scores(transcriber, batch.to(device))
                 losses = torch.stack(objective.losses_of(log_probs, lengths, batch.to(device)), dim=1).tolist()
                 frames = Lengths(lengths.values.cpu().numpy())
-                found = Scored(batch, log_probs.cpu().numpy(), frames, losses, _window(transcriber))
+                audible = _without_silence(log_probs.cpu().numpy(), frames, batch, spelling)
+                found = Scored(batch, audible, frames, losses, _window(transcriber))
             yield found
     model.train(was_training)
+
+
+def _without_silence(log_probs: np.ndarray, lengths: Lengths, batch: SpeechBatch, spelling: Spelling) -> np.ndarray:
+    """The same scores (B, T, V), but for utterances in which there is nothing to hear."""
+    heard = zip(batch.waveforms.numpy(), batch.lengths.values.tolist(), lengths.values.tolist(), strict=True)
+    for row, (samples, num_samples, num_frames) in enumerate(heard):
+        if is_silent(samples[:num_samples]):
+            log_probs[row, :num_frames] = nothing_said(num_frames, spelling)
+    return log_probs
 
 
 def _window(transcriber: Transcriber) -> int:

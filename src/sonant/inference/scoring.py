@@ -18,7 +18,7 @@ from sonant.decoding.spelling import Spelling
 from sonant.inference.listener import side_by_side
 from sonant.inference.pieces import Piece
 
-SILENCE = 1e-4  # of full scale, 80 dB below it: three steps of 16 bits
+_SILENCE = 1e-4  # of full scale, 80 dB below it: three steps of 16 bits
 
 
 @dataclass(eq=False)
@@ -53,16 +53,24 @@ def scores_of(
     model: Any, spelling: Spelling, recordings: Sequence[np.ndarray], precision: str, device: str
 ) -> list[np.ndarray]:
     """(T, V) of each. Where there is nothing but silence nothing is said, whatever a model makes of it."""
-    num_symbols = spelling.tokenizer.size
-    found = [np.full((model.num_frames(len(one)), num_symbols), LEAST, np.float32) for one in recordings]
-    for one in found:
-        one[:, spelling.blank_id] = 0.0
-    heard = [place for place, one in enumerate(recordings) if len(found[place]) and np.abs(one).max() >= SILENCE]
+    found = [nothing_said(model.num_frames(len(one)), spelling) for one in recordings]
+    heard = [place for place, one in enumerate(recordings) if len(found[place]) and not is_silent(one)]
     if heard:
         scored = _scored(model, [recordings[place] for place in heard], precision, device)
         for place, one in zip(heard, scored, strict=True):
             found[place] = one
     return found
+
+
+def is_silent(samples: np.ndarray) -> bool:
+    return not len(samples) or float(np.abs(samples).max()) < _SILENCE
+
+
+def nothing_said(num_frames: int, spelling: Spelling) -> np.ndarray:
+    """(T, V)."""
+    scores = np.full((num_frames, spelling.tokenizer.size), LEAST, np.float32)
+    scores[:, spelling.blank_id] = 0.0
+    return scores
 
 
 @torch.no_grad()

@@ -26,7 +26,7 @@ from sonant.decoding.spreading import spread
 from sonant.inference.devices import check_device
 from sonant.inference.listener import Listener, OnHeard, Request, Sound, side_by_side
 from sonant.inference.pieces import Piece
-from sonant.inference.scoring import SILENCE
+from sonant.inference.scoring import is_silent
 from sonant.inference.transcriber import Failure, TranscriberConfig, or_error
 from sonant.inference.transcripts import Transcript
 from sonant.inference.writing import WritingConfig, Written, write
@@ -166,7 +166,7 @@ class WritingTranscriber:
     def _told(self, texts: Sequence[Written], samples: np.ndarray) -> list[Hypothesis]:
         unit = self.model.samples_per_frame
         spans = speech_spans(samples, self.model.sample_rate, self._detector)
-        if not spans or np.abs(samples).max() < SILENCE:
+        if not spans or is_silent(samples):
             return [spread((), (), 0.0, [], self.spelling)]
         frames = [(first // unit, max(last // unit, first // unit + 1)) for first, last in spans]
         best = texts[: self.config.num_best]
