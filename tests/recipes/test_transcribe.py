@@ -254,6 +254,31 @@ def test_ray_writes_the_same_files(small, talks, tmp_path):
     assert files_of(tmp_path / "local") == files_of(tmp_path / "ray")
 
 
+_IN_A_CLUSTER = """
+import os, sys, ray
+from ray.cluster_utils import Cluster
+from sonant.cli.main import main
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+os.environ["RAY_ADDRESS"] = cluster.address
+codes = [main([*sys.argv[1:], "--workers", "3"]), main([*sys.argv[1:], "--device", "cuda"])]
+ray.shutdown()
+cluster.shutdown()
+sys.exit(0 if codes == [3, 2] else 1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is not installed")
+def test_a_cluster_that_is_there_is_joined_with_as_many_workers_as_it_has_room_for(small, talks, tmp_path):
+    out = str(tmp_path / "out")
+    command = [sys.executable, "-c", _IN_A_CLUSTER, "transcribe", small, str(talks), "--engine", "ray", "--out", out]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"{NUM} recordings" in done.stdout
+    assert "--device: 'cuda' was asked for, but no machine of the Ray cluster has one" in done.stderr
+
+
 def test_ray_that_is_not_installed_is_asked_for(small, talks, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["transcribe", small, str(talks / "0.wav"), "--engine", "ray"]) == 5

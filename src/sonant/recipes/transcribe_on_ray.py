@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from sonant.base.errors import AudioError, SonantError
+from sonant.base.errors import AudioError, SonantError, UsageError
 from sonant.corpus.preparation.engines import connect
 from sonant.inference.listener import OnHeard, Request
 from sonant.inference.transcriber import Failure, Transcriber
@@ -45,13 +45,17 @@ class Worker:
 
 
 class OnRay:
-    """`workers` 0: as many as the cluster has processors, or accelerators where these are asked for."""
+    """`workers` 0: as many as the cluster has processors, or accelerators where these are asked for; never more."""
 
     def __init__(self, opening: AnyOpening, workers: int = 0) -> None:
         self.ray = connect(workers)
         kind = "GPU" if opening.device.startswith("cuda") else "CPU"
         self.opening, self.options = opening, {f"num_{kind.lower()}s": 1}
-        self.num_workers = workers or max(1, int(self.ray.cluster_resources().get(kind, 1)))
+        there = int(self.ray.cluster_resources().get(kind, 0))
+        if not there:
+            problem = f"'{opening.device}' was asked for, but no machine of the Ray cluster has one."
+            raise UsageError("--device", problem, "Leave it out to use the processors.")
+        self.num_workers = min(workers or there, there)  # one more would wait for ever
 
     def transcribe_all(self, requests: Iterable[Request], on_heard: OnHeard = lambda seconds: None) -> Iterator[Result]:
         """Like a transcriber of this process."""

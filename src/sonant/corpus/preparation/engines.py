@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from sonant.base.errors import DependencyError
+from sonant.base.errors import DependencyError, UsageError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -174,7 +174,16 @@ def connect(workers: int) -> Any:
     except ImportError as error:
         raise DependencyError.for_extra("ray", "ray", "--engine ray") from error
     if not ray.is_initialized():
-        ray.init(num_cpus=workers or None, log_to_driver=False, include_dashboard=False)
+        quietly = {"log_to_driver": False, "include_dashboard": False}
+        try:
+            try:
+                ray.init(num_cpus=workers or None, **quietly)
+            except ValueError:  # a cluster that is there has its own processors
+                ray.init(**quietly)
+        except ConnectionError as error:
+            place = os.environ.get("RAY_ADDRESS", "the cluster of this machine")
+            problem = f"no Ray cluster answers there: {str(error).splitlines()[0]}"
+            raise UsageError(place, problem, "Correct RAY_ADDRESS, or unset it to work on this machine.") from error
     return ray
 
 
