@@ -19,6 +19,7 @@ from small_recogniser import RATE, write_recogniser
 import sonant
 from sonant.base import storage
 from sonant.checkpoints.bundle import Description, write_bundle
+from sonant.checkpoints.tensors import read_tensors, write_tensors
 from sonant.cli.main import main
 
 NUM = 6
@@ -168,6 +169,30 @@ def test_texts_of_another_recogniser_or_search_are_not_mixed(small, talks, tmp_p
     assert "1 were done already" in capsys.readouterr().out
     other = write_recogniser(str(tmp_path / "other"), "wav2vec2")
     assert main(["transcribe", other, *command[2:], "--beam", "4"]) == 2
+    assert "made with recogniser = step 0" in capsys.readouterr().err
+
+
+def test_texts_of_other_weights_or_of_another_lexicon_under_the_same_name_are_not_mixed(small, talks, tmp_path, capsys):
+    bundle, lexicon = tmp_path / "bundle", tmp_path / "words.txt"
+    shutil.copytree(small, bundle)
+    lexicon.write_text("the\nfox\n")
+    command = [
+        "transcribe",
+        str(bundle),
+        str(talks / "0.wav"),
+        "--out",
+        str(tmp_path / "out"),
+        "--lexicon",
+        str(lexicon),
+    ]
+    assert main(command) == main(command) == 0
+    lexicon.write_text("the\ndog\n")
+    assert main(command) == 2
+    assert "made with decoding = " in capsys.readouterr().err
+    lexicon.write_text("the\nfox\n")
+    weights = read_tensors(str(bundle / "model.safetensors"))
+    write_tensors(str(bundle / "model.safetensors"), {name: 2 * tensor for name, tensor in weights.items()})
+    assert main(command) == 2
     assert "made with recogniser = step 0" in capsys.readouterr().err
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from sonant.base import config as configs
 from sonant.base import storage
-from sonant.checkpoints.bundle import DESCRIPTION, open_bundle
-from sonant.decoding.decoder import DecodingConfig, decoding_values, in_words
+from sonant.checkpoints.bundle import DESCRIPTION, WEIGHTS, open_bundle
+from sonant.decoding.decoder import DecodingConfig, SearchConfig, decoding_values, in_words
+from sonant.evaluation.table import fingerprint_of
 from sonant.inference.decoding import Say, silent
 from sonant.inference.transcriber import Transcriber, TranscriberConfig
 from sonant.inference.writing import WritingConfig
@@ -30,8 +31,8 @@ class Opening:
 
     def made_by(self) -> dict[str, Any]:
         """What texts depend on, for people to read and for programs to compare."""
-        decoding = f"{in_words(self.decoding)} ({_mark(json.dumps(decoding_values(self.decoding)).encode())})"
-        return _made_by(self.bundle, decoding, self.config)
+        settings = json.dumps(decoding_values(self.decoding)) + fingerprint_of(*_companions(self.bundle, self.decoding))
+        return _made_by(self.bundle, f"{in_words(self.decoding)} ({_mark(settings)})", self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,8 @@ class WritingOpening:
         return WritingTranscriber.open(self.bundle, self.device, self.config, self.writing)
 
     def made_by(self) -> dict[str, Any]:
-        decoding = f"{writing_in_words(self.writing)} ({_mark(json.dumps(configs.to_dict(self.writing)).encode())})"
-        return _made_by(self.bundle, decoding, self.config)
+        settings = json.dumps(configs.to_dict(self.writing))
+        return _made_by(self.bundle, f"{writing_in_words(self.writing)} ({_mark(settings)})", self.config)
 
 
 AnyOpening = Opening | WritingOpening
@@ -57,7 +58,7 @@ AnyOpening = Opening | WritingOpening
 def _made_by(place: str, decoding: str, config: TranscriberConfig) -> dict[str, Any]:
     bundle = open_bundle(place)
     return {
-        "recogniser": f"step {bundle.description.step} ({_mark(storage.read_bytes(bundle.path(DESCRIPTION)))})",
+        "recogniser": f"step {bundle.description.step} ({fingerprint_of(bundle.path(WEIGHTS))})",
         "decoding": decoding,
         "answers": config.num_best,
         "windows": f"{config.window_seconds:g} s with {config.context_seconds:g} s of context",
@@ -66,5 +67,15 @@ def _made_by(place: str, decoding: str, config: TranscriberConfig) -> dict[str, 
     }
 
 
-def _mark(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:8]
+def _companions(bundle: str, config: DecodingConfig) -> list[str]:
+    """The files that a decoding names: under the same name there may be other n-grams tomorrow."""
+    if not isinstance(config, SearchConfig):
+        return []
+    files = [name for name in (config.ngram, config.lexicon) if name]
+    if config.rescorer:
+        files += [storage.join(config.rescorer, name) for name in (WEIGHTS, DESCRIPTION)]
+    return [storage.join(bundle, name) for name in files]
+
+
+def _mark(settings: str) -> str:
+    return hashlib.sha256(settings.encode()).hexdigest()[:8]
