@@ -176,8 +176,8 @@ def test_what_is_kept_is_the_deepest_part_that_is_the_same_each_time(
         assert kept == pytest.approx(anew, rel=1e-5)
 
 
-def test_other_weights_other_depths_and_other_precisions_are_not_taken_for_each_other(
-    checkpoint, corpus, tmp_path, heard
+def test_other_weights_depths_precisions_and_versions_are_not_taken_for_each_other(
+    checkpoint, corpus, tmp_path, heard, monkeypatch
 ):
     settings = [checkpoint, "freeze=[wav2vec2]", f"keep_heard={tmp_path}/store", "trainer.limits.max_epochs=1"]
     for number, change in enumerate(
@@ -186,6 +186,11 @@ def test_other_weights_other_depths_and_other_precisions_are_not_taken_for_each_
         heard.clear()
         trained(corpus, tmp_path / str(number), *settings, *change)
         assert len(heard) > NUM_UTTERANCES
+    heard.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(sonant, "__version__", "0.0.1")
+        trained(corpus, tmp_path / "version", *settings)
+    assert len(heard) > NUM_UTTERANCES
     heard.clear()
     model = AutoModel.from_pretrained(tmp_path / "checkpoint")
     with torch.no_grad():

@@ -9,7 +9,7 @@ Shapes: B utterances, S frames as heard, E their width, N samples.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -143,7 +143,7 @@ def _unpacked(kept: np.ndarray) -> np.ndarray:
     return kept if kept.dtype == np.float32 else (kept.astype(np.uint32) << 16).view(np.float32)
 
 
-def fingerprint(*parts: bytes) -> str:
+def fingerprint(parts: Iterable[bytes]) -> str:
     """A short name for what hears."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+import sonant
 from sonant.base import config as configs
 from sonant.base.errors import ConfigError
 from sonant.batches.collate import collate_speech
@@ -30,7 +31,8 @@ from sonant.recipes.freezing import FRONT_ENDS
 if TYPE_CHECKING:
     from sonant.recipes.recognition import RecognitionConfig
 
-_SETTINGS = ("model_type", "conv_dim", "conv_kernel", "conv_stride", "conv_bias", "feat_extract_norm", "num_mel_bins")
+_CONVOLUTIONS = ("conv_dim", "conv_kernel", "conv_stride", "conv_bias", "feat_extract_norm")
+_SETTINGS = ("model_type", *_CONVOLUTIONS, "num_mel_bins", "max_source_positions")
 _BEHIND = ("vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "final_dropout", "num_layers", "dtype")
 _SPARE = 1.1  # segments of the store are never quite full
 
@@ -64,8 +66,8 @@ def heard_once(
             return plain
         raise ConfigError("keep_heard_gb", f"{reason}.", "Raise it, make room, or write keep_heard=off.")
     say(f"what {_told(model, num_layers)} of recordings is computed once and kept: {size / 1e9:.2g} GB in {folder}")
-    weights = fingerprint(*(tensor.detach().cpu().numpy().tobytes() for _, tensor in hearing(model, num_layers)))
-    settings = fingerprint(_settings(model, num_layers).encode(), b"bf16" if hear.in_bf16 else b"fp32")
+    weights = fingerprint(tensor.detach().cpu().numpy().tobytes() for _, tensor in hearing(model, num_layers))
+    settings = fingerprint([_settings(model, num_layers).encode(), b"bf16" if hear.in_bf16 else b"fp32"])
     made = HeardExamples(examples, store, hear, settings, weights, num_layers=num_layers, precision=precision)
     return made, collate_heard
 
@@ -108,16 +110,17 @@ def _learning(model: Any, num_layers: int | None) -> list[str]:
 
 
 def _settings(model: Any, num_layers: int | None) -> str:
-    """All else that what is heard depends on."""
+    """All else that what is heard depends on; another version of the code may hear otherwise."""
     is_own = isinstance(model, Conformer)
     if num_layers is not None:
         values = configs.to_dict(model.config) if is_own else model.config.to_dict()
         values = {name: value for name, value in values.items() if name not in _BEHIND and name[0] != "_"}
     elif is_own:
-        return json.dumps(configs.to_dict(model.config.front_end), sort_keys=True)
+        values = configs.to_dict(model.config.front_end)
     else:
         values = {name: getattr(model.config, name, None) for name in _SETTINGS}
-    return json.dumps(values | {"normalizes": getattr(model, "normalizes", None)}, sort_keys=True, default=str)
+    values |= {"normalizes": getattr(model, "normalizes", None), "sonant": sonant.__version__}
+    return json.dumps(values, sort_keys=True, default=str)
 
 
 def _bytes_of(corpora: Sequence[Corpus], model: Any, num_layers: int | None, hear: Hearing) -> int:
