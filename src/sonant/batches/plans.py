@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,17 @@ class Plan:
         kinds = np.floor(np.log(np.maximum(longest, 1e-9)) / np.log(1.25)).astype(np.int64)
         found = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds)[::-1]]
         return [int(own[batches[np.argmax(padded[batches])]]) // self.world for batches in found]
+
+
+class Epochs(Generic[T]):
+    """What is made of an epoch, once however many workers ask for it, and kept until they are past the next one."""
+
+    def __init__(self, make: Callable[[int], T]) -> None:
+        self._make, self._made, self._lock = make, dict[int, T](), Lock()
+
+    def __getitem__(self, epoch: int) -> T:
+        with self._lock:
+            if epoch not in self._made:
+                self._made = {number: made for number, made in self._made.items() if abs(number - epoch) == 1}
+                self._made[epoch] = self._make(epoch)
+            return self._made[epoch]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from sonant.base.errors import ManifestError
 from sonant.batches.bucketing import PlanConfig, SortingConfig, plan
 from sonant.batches.loader import Batch
 from sonant.batches.mixing import MixingConfig, Mixture, Selection
-from sonant.batches.plans import Plan
+from sonant.batches.plans import Epochs, Plan
 from sonant.corpus.manifest import Corpus
 from sonant.corpus.utterance import Utterance
 
@@ -67,8 +66,7 @@ class CorpusSource(Generic[E, B]):
         self.sizes = np.concatenate([examples.sizes(corpus) for corpus in corpora])
         self.firsts = np.concatenate([[0], np.cumsum(self.mixture.sizes)[:-1]])  # where each corpus begins in `sizes`
         self.mixing = mixing
-        self._epochs: dict[int, tuple[Selection, Plan]] = {}
-        self._lock = Lock()
+        self._epochs = Epochs(self._plan)
 
     def num_steps(self, epoch: int) -> int:
         return len(self.epoch(epoch)[1])
@@ -94,11 +92,7 @@ class CorpusSource(Generic[E, B]):
         """What an epoch takes and how it is cut; the plan counts along the selection."""
         if isinstance(self.planning, SortingConfig):
             epoch = 0  # an evaluation is the same however often it is made
-        with self._lock:
-            if epoch not in self._epochs:
-                self._epochs = {number: made for number, made in self._epochs.items() if abs(number - epoch) == 1}
-                self._epochs[epoch] = self._plan(epoch)
-            return self._epochs[epoch]
+        return self._epochs[epoch]
 
     def load(self, epoch: int, step: int) -> B:
         selection, planned = self.epoch(epoch)

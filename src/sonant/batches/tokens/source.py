@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from sonant.base.errors import ConfigError
 from sonant.batches.batch import TokenBatch
 from sonant.batches.bucketing import PlanConfig, plan
 from sonant.batches.collate import collate_tokens
-from sonant.batches.plans import Plan
+from sonant.batches.plans import Epochs, Plan
 from sonant.batches.tokens.rows import Packing, Piece, Rows, rows_of
 from sonant.batches.tokens.spans import Spans
 
@@ -53,8 +52,7 @@ class TokenSource:
         if spans.num_tokens < 2:
             problem = f"{spans.num_tokens} tokens were found, 2 are the least that something is predicted in."
             raise ConfigError("texts", problem, "Give more text.")
-        self._epochs: dict[int, tuple[Rows, Plan]] = {}
-        self._lock = Lock()
+        self._epochs = Epochs(self._made)
 
     def num_steps(self, epoch: int) -> int:
         return len(self._epoch(epoch)[1])
@@ -109,12 +107,7 @@ class TokenSource:
 
     def _epoch(self, epoch: int) -> tuple[Rows, Plan]:
         """The rows of an epoch and how they meet."""
-        key = epoch if self.packing.is_shuffled or self.planning else 0
-        with self._lock:
-            if key not in self._epochs:
-                self._epochs = {number: made for number, made in self._epochs.items() if abs(number - key) == 1}
-                self._epochs[key] = self._made(key)
-            return self._epochs[key]
+        return self._epochs[epoch if self.packing.is_shuffled or self.planning else 0]
 
     def _made(self, epoch: int) -> tuple[Rows, Plan]:
         config = self.packing
