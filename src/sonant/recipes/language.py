@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +10,6 @@ from typing import Annotated, Literal
 from torch import nn
 
 from sonant.base import config as configs
-from sonant.base import storage
 from sonant.base.bounds import Within
 from sonant.batches.bucketing import RandomConfig, TokenBucketingConfig
 from sonant.batches.loader import Loader, LoaderConfig
@@ -24,6 +22,7 @@ from sonant.models.causal import CausalConfig, load_model, max_positions, new_mo
 from sonant.objectives.next_token import NextToken, NextTokenConfig
 from sonant.recipes.language_bundle import save_bundle
 from sonant.recipes.language_validation import Validation, ValidationConfig
+from sonant.recipes.run_files import kept_tokenizer
 from sonant.recipes.texts import TextsConfig, check_given, read_training_texts, token_spans
 from sonant.text.special_names import settings_in
 from sonant.text.subword_training import SubwordsConfig
@@ -91,19 +90,14 @@ def build(config: Config) -> Build:
 
 def _tokenizer(config: Config, run: RunFolder, console: Console) -> Tokenizer:
     """The one that the run began with; at its beginning, one that is there or one that is trained."""
-    kept = run.path("tokenizer")
-    if os.path.isdir(kept):
-        return load_tokenizer(kept)
-    if folder := config.tokenizer.folder or config.model.folder:
-        found = load_tokenizer(folder)
-    else:
+
+    def found() -> Tokenizer:
+        if folder := config.tokenizer.folder or config.model.folder:
+            return load_tokenizer(folder)
         texts = read_training_texts(config.texts, console.say)
-        found = train_tokenizer(_first_of(texts, config.tokenizer.max_characters), config.tokenizer.train)
-    with storage.storage_errors(kept):
-        os.makedirs(kept + ".part", exist_ok=True)
-        found.save(kept + ".part")
-        os.rename(kept + ".part", kept)
-    return load_tokenizer(kept)
+        return train_tokenizer(_first_of(texts, config.tokenizer.max_characters), config.tokenizer.train)
+
+    return kept_tokenizer(run, found)
 
 
 def _first_of(texts: Texts, num_characters: int) -> Iterator[str]:

@@ -17,9 +17,10 @@ from sonant.base.bounds import Within, check_fields
 from sonant.batches.tokens.source import PackingConfig, TokenSource
 from sonant.batches.tokens.spans import Spans
 from sonant.evaluation.language import document_rows, language_figures, score_documents
-from sonant.evaluation.table import Evaluation, Facts, Row, write_evaluation
+from sonant.evaluation.table import Evaluation, Facts, Row
 from sonant.inference.generation import GenerationConfig, generate
 from sonant.objectives.next_token import NextToken
+from sonant.recipes.run_files import keep_rows
 from sonant.reports.page import Block, section, table
 from sonant.text.tokenizer import Tokenizer
 from sonant.training.engine import Engine
@@ -28,7 +29,7 @@ from sonant.training.run_folder import RunFolder
 if TYPE_CHECKING:
     from sonant.recipes.language import Config
 
-TABLE, SAMPLES = "utterances.parquet", "samples.json"  # of the run: of its best weights, and of each validation
+SAMPLES = "samples.json"  # of the run: of each validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,7 @@ class Validation:
             split=self.config.texts.validation_split,
             settings={"block_size": self.source.packing.block_size},
         )
-        write_evaluation(self.run.path(TABLE), Evaluation(facts, self.rows))
-        self.run.send_file(TABLE)
+        keep_rows(self.run, Evaluation(facts, self.rows))
 
     def sections(self) -> Sequence[Block]:
         """Texts that the model wrote, the newest first."""

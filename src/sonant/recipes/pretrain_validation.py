@@ -8,14 +8,13 @@ from typing import Any
 
 from sonant.corpus.manifest import Corpus
 from sonant.evaluation.pretraining import measured, together
-from sonant.evaluation.table import Evaluation, write_evaluation
+from sonant.evaluation.table import Evaluation
 from sonant.recipes.pretrain_evaluation import MeasuringConfig, figures, fixed_batches, table_of
 from sonant.recipes.pretrain_learning import objective_of
 from sonant.recipes.probing import probe_figures
+from sonant.recipes.run_files import keep_rows
 from sonant.training.engine import Engine
 from sonant.training.run_folder import RunFolder
-
-TABLE = "utterances.parquet"  # of the run: of its best weights
 
 
 class Validation:
@@ -39,5 +38,4 @@ class Validation:
         """The rows behind the figures of the best weights."""
         if self.found:
             facts = replace(self.found.facts, bundle=bundle)
-            write_evaluation(self.run.path(TABLE), replace(self.found, facts=facts))
-            self.run.send_file(TABLE)
+            keep_rows(self.run, replace(self.found, facts=facts))

@@ -13,13 +13,14 @@ from sonant.base import storage
 from sonant.batches.batch import SpeechBatch
 from sonant.batches.loader import Loader
 from sonant.evaluation.recognition import recognition_figures
-from sonant.evaluation.table import Evaluation, Facts, Row, write_evaluation
+from sonant.evaluation.table import Evaluation, Facts, Row
+from sonant.recipes.run_files import keep_rows
 from sonant.reports.page import Block, section, table
 from sonant.text.coding import Tokenizer
 from sonant.training.engine import Engine
 from sonant.training.run_folder import RunFolder
 
-TABLE, FIRST = "utterances.parquet", "first_batch.json"  # of the run: of its best weights; what it saw first
+FIRST = "first_batch.json"  # of the run: what it saw first
 _SHOWN = 12
 Measure = Callable[[nn.Module, Loader[SpeechBatch]], list[Row]]
 
@@ -46,11 +47,10 @@ class Validation:
         self.rows = tuple(sorted((row for rows in self.engine.gather(own) for row in rows), key=lambda row: row.id))
         return recognition_figures(self.rows)
 
-    def write_table(self, bundle: str, data: str) -> None:
+    def write_table(self, bundle: str) -> None:
         """The rows behind the figures of the best weights."""
-        facts = Facts(task=self.task, bundle=bundle, data=data, split=self.split)
-        write_evaluation(self.run.path(TABLE), Evaluation(facts, self.rows))
-        self.run.send_file(TABLE)
+        facts = Facts(task=self.task, bundle=bundle, data="", split=self.split)
+        keep_rows(self.run, Evaluation(facts, self.rows))
 
     def sections(self) -> Sequence[Block]:
         """The first batch as it was learnt from, and the worst answers of the last validation."""

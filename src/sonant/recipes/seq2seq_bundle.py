@@ -61,7 +61,7 @@ def save_bundle(
     files["README.md"] = card_text(_card(config, model), description)
     write_bundle(folder, description, merged(model, weights), files)
     if validation.rows:
-        validation.write_table(fingerprint_of(storage.join(folder, "model.safetensors")), "")
+        validation.write_table(fingerprint_of(storage.join(folder, "model.safetensors")))
 
 
 def _card(config: Config, model: Any) -> Card:

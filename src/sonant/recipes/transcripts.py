@@ -5,7 +5,6 @@ All of it is told before anything is trained.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from sonant.base import storage
 from sonant.base.errors import ConfigError, TextError
 from sonant.base.lengths import frames_needed_by_ctc
 from sonant.corpus.manifest import Corpus
+from sonant.recipes.run_files import TOKENIZER, kept_tokenizer
 from sonant.text.json_files import read_json
 from sonant.text.normalize import NormalizerConfig
 from sonant.text.subword_training import SubwordsConfig
@@ -23,7 +23,6 @@ from sonant.text.tokenizer import CharactersConfig, Tokenizer, load_tokenizer, t
 from sonant.training.run_folder import RunFolder
 
 _SHOWN = 5
-TOKENIZER = "tokenizer"  # a folder of the run
 SPOKEN = NormalizerConfig(steps=("nfc", "lowercase", "strip_punctuation", "collapse_whitespace"))
 
 
@@ -64,18 +63,6 @@ def transcript_tokenizer(
         where = config.folder or model_folder or run.path(TOKENIZER)
         raise TextError(where, "the vocabulary has no blank, which CTC needs.", "Name its blank symbol, or train one.")
     return tokenizer
-
-
-def kept_tokenizer(run: RunFolder, found: Callable[[], Tokenizer]) -> Tokenizer:
-    """The one that the run began with; at its beginning, what is found for it."""
-    kept = run.path(TOKENIZER)
-    if not os.path.isdir(kept):
-        tokenizer = found()
-        with storage.storage_errors(kept):
-            os.makedirs(kept + ".part", exist_ok=True)
-            tokenizer.save(kept + ".part")
-            os.rename(kept + ".part", kept)
-    return load_tokenizer(kept)
 
 
 def _of_model(folder: str, language: str) -> Tokenizer | None:

@@ -14,7 +14,8 @@ import numpy as np
 from sonant.base.errors import ConfigError, TextError
 from sonant.corpus.manifest import Corpus
 from sonant.models.writer import Limits
-from sonant.recipes.transcripts import kept_tokenizer, texts_of
+from sonant.recipes.run_files import kept_tokenizer
+from sonant.recipes.transcripts import texts_of
 from sonant.text.coding import Tokenizer
 from sonant.text.normalize import Normalizer, NormalizerConfig
 from sonant.text.subword_training import SubwordsConfig
