@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sonant.base import config as configs
@@ -23,33 +23,35 @@ def largest_that_fits(config: Any, key: str, command: Sequence[str], run: RunFol
         raise ConfigError(key, "this recipe's batches have no size to be found.", "Leave --find-batch out.")
     run.require_writable()
     configs.save(config, run.path("config.yaml"))
-    fits, fails = 0, 0
-    size = max(1, round(now))
-    for _ in range(_MOST_DOUBLINGS):
-        if _does_fit(size, key, command, config, console):
-            fits, size = size, size * 2
-        else:
-            fails = size
-            break
-    while not fits and size > 1:
-        size //= 2
-        if _does_fit(size, key, command, config, console):
-            fits = size
-        else:
-            fails = size
-    for _ in range(_TRIES if fails else 0):
-        size = (fits + fails) // 2
-        if size in (fits, fails):
-            break
-        if _does_fit(size, key, command, config, console):
-            fits = size
-        else:
-            fails = size
+    fits = largest(max(1, round(now)), lambda size: _does_fit(size, key, command, config, console))
     if not fits:
         raise ConfigError(key, "not even a batch of 1 fits in memory.", "Make the model smaller.")
     found = max(1, fits - fits // 8)
     console.say(f"{key}={found}: an eighth less than the largest that fitted ({fits:,})")
     return found
+
+
+def largest(size: int, does_fit: Callable[[int], bool]) -> int:
+    """About the largest number that fits, from one to begin with; 0 if not even 1 does."""
+    fits = fails = 0
+
+    def tried(number: int) -> bool:
+        nonlocal fits, fails
+        is_room = does_fit(number)
+        fits, fails = (number, fails) if is_room else (fits, number)
+        return is_room
+
+    for doublings in range(_MOST_DOUBLINGS):
+        if not tried(size << doublings):
+            break
+    while not fits and fails > 1:
+        tried(fails // 2)
+    for _ in range(_TRIES):
+        middle = (fits + fails) // 2
+        if not fails or middle in (fits, fails):
+            break
+        tried(middle)
+    return fits
 
 
 def _does_fit(size: int, key: str, command: Sequence[str], config: Any, console: Console) -> bool:
