@@ -269,6 +269,7 @@ def test_of_more_scores_than_memory_holds_the_same_share_is_drawn_each_time(corp
     assert "50% of the utterances" in said[0]
     assert a_share([whole], cells / 3, said.append) == [whole]
     assert len(said) == 2
+    assert list(map(len, a_share([whole, whole.where(np.zeros(len(whole), bool))], 1e15, said.append))) == [1]
 
 
 def test_a_table_says_how_it_was_decoded_and_two_decodings_are_compared(bundle, corpus, ngrams, tmp_path, capsys):

@@ -73,16 +73,18 @@ def _ready(chosen: Chosen, asked: Asked) -> Chosen:
 
 
 def a_share(corpora: Sequence[Corpus], cells_per_second: float, say: Callable[[str], None]) -> list[Corpus]:
-    """As many utterances, the same ones every time, as have scores that fit into memory."""
+    """As many utterances, the same ones every time, as have scores that fit into memory; one at least."""
     seconds = sum(float(corpus.seconds.sum()) for corpus in corpora)
     fitting = _MOST_SCORES / max(seconds * cells_per_second, 1e-9)
     if fitting >= 1:
         return list(corpora)
     say(f"decoding is chosen on {fitting:.0%} of the utterances, drawn by their ids: the scores of all take too much")
-    kept = [corpus.where(_drawn(corpus, fitting)) for corpus in corpora]
+    draws = [_draws(corpus) for corpus in corpora]
+    share = max(fitting, min(float(drawn.min()) for drawn in draws if len(drawn)))
+    kept = [corpus.where(drawn <= share) for corpus, drawn in zip(corpora, draws, strict=True)]
     return [corpus for corpus in kept if len(corpus)]
 
 
-def _drawn(corpus: Corpus, share: float) -> np.ndarray:
+def _draws(corpus: Corpus) -> np.ndarray:
     ids: Any = corpus.column("id")
-    return np.array([uniform_for(0, str(id), "tuning") < share for id in ids], bool)
+    return np.array([uniform_for(0, str(id), "tuning") for id in ids], np.float64)
