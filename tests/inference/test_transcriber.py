@@ -41,6 +41,21 @@ def folder(tmp_path_factory, voiced):
     return place
 
 
+def test_recordings_without_anything_to_hear_are_answered_as_they_come(small, tmp_path):
+    taken: list[str] = []
+
+    def requests():
+        for number in range(2000):
+            taken.append(str(tmp_path / f"{number}.wav"))
+            yield Request(taken[-1])
+
+    for number, found in enumerate(Transcriber.open(small).transcribe_all(requests())):
+        assert isinstance(found, Failure)
+        assert found.audio == taken[number]
+        assert len(taken) - number <= 256
+    assert number == 1999
+
+
 def test_a_recording_has_the_same_text_alone_and_among_others(bundle, folder):
     transcriber = Transcriber.open(bundle)
     places = [str(folder / f"{number}.wav") for number in range(5)]

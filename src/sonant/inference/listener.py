@@ -22,6 +22,7 @@ from sonant.base.lengths import Lengths
 from sonant.inference.pieces import Piece
 
 _BATCHES_AHEAD = 4
+_MOST_WAITING = 256  # recordings: many in a row may have nothing to be heard
 OnHeard = Callable[[float], None]  # told of the seconds that were just scored
 
 
@@ -105,9 +106,10 @@ class Listener(Generic[Heard]):
         pieces: list[tuple[Heard, Piece]] = []
         num_samples, most = 0, _BATCHES_AHEAD * self.batch_seconds * self.sample_rate
         for one, piece in self._pieces(sounds, waiting):
-            pieces.append((one, piece))
-            num_samples += len(piece.samples)
-            if num_samples >= most:
+            if piece is not None:
+                pieces.append((one, piece))
+                num_samples += len(piece.samples)
+            if num_samples >= most or len(waiting) >= _MOST_WAITING:
                 self._take(pieces, on_heard)
                 yield waiting
                 waiting[:] = [unread for unread in waiting if not unread.is_read]
@@ -117,8 +119,9 @@ class Listener(Generic[Heard]):
         self._take(pieces, on_heard)
         yield waiting
 
-    def _pieces(self, sounds: Iterable[Sound], waiting: list[Heard]) -> Iterator[tuple[Heard, Piece]]:
-        """Those of all recordings; one that cannot be read to its end is a failure, and the next goes on."""
+    def _pieces(self, sounds: Iterable[Sound], waiting: list[Heard]) -> Iterator[tuple[Heard, Piece | None]]:
+        """Those of all recordings, and None behind the last of each; one that cannot be read to its end is a failure,
+        and the next goes on."""
         for sound in sounds:
             one = self.begin(sound.audio)
             waiting.append(one)
@@ -128,6 +131,7 @@ class Listener(Generic[Heard]):
             except SonantError as error:
                 one.error = error
             one.is_read = True
+            yield one, None
 
     def _counted(self, one: Heard, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         num_samples = 0
