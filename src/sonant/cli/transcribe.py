@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sonant.cli.answers import (
+    add_answer_options,
+    add_bundle_and_recordings,
+    channel_in_words,
+    check_answer_options,
+    say,
+)
 from sonant.cli.main import VERBS
 from sonant.cli.parser import Parser, words
 from sonant.cli.search import add_search_options, decoding_asked_for, search_settings
@@ -36,19 +42,10 @@ With --out, recordings that cannot be heard are lines of DIR/failures.csv, and t
 
 def parser() -> Parser:
     made = Parser("transcribe", VERBS["transcribe"], _EPILOG)
-    made.add_argument("bundle", metavar="BUNDLE", help="the folder 'bundle' of a run, local or remote")
-    made.add_argument("recordings", metavar="RECORDING", nargs="+", help="files, folders, 'patterns', URIs, corpora")
-    made.add_argument("--out", metavar="DIR", help="write a file for each recording; without it, print")
-    made.add_argument(
-        "--format", metavar="KINDS", help="of --out: txt (the default), json, srt, vtt, ctm, TextGrid; several: txt,srt"
-    )
-    made.add_argument("--again", action="store_true", help="with --out: also what is done already")
-    made.add_argument("--split", metavar="NAME", help="of corpora; without it, all of them")
-    made.add_argument("--channel", metavar="N", type=int, help="of recordings with several, from 0; their mean if not")
+    add_bundle_and_recordings(made)
+    add_answer_options(made, "txt (the default), json, srt, vtt, ctm, TextGrid; several: txt,srt")
     made.add_argument("--num-best", metavar="N", type=int, help="answers for each recording (1); needs a search")
-    made.add_argument("--device", metavar="NAME", default="cpu", help="cpu (the default), cuda, cuda:1, …")
     made.add_argument("--precision", choices=("fp32", "bf16"), metavar="KIND", help="fp32 (the default) or bf16")
-    made.add_argument("--json", action="store_true", help="print a line of JSON for each recording")
     group = made.add_argument_group(
         "long recordings", "in windows that overlap; or cut in pauses, where there are some"
     )
@@ -97,12 +94,7 @@ def _opening(bundle: Bundle, arguments: argparse.Namespace) -> AnyOpening:
 def _check(arguments: argparse.Namespace) -> None:
     from sonant.base.errors import UsageError
 
-    if arguments.format and not arguments.out:
-        raise UsageError("--format", "it is that of files, and none are written.", "Give --out, or --json to print.")
-    if arguments.json and arguments.out:
-        raise UsageError("--json", "it prints, and --out writes files.", "Write --format json, or leave --out out.")
-    if arguments.again and not arguments.out:
-        raise UsageError("--again", "it has no effect without --out.", "Leave it out.")
+    check_answer_options(arguments)
     if arguments.pause is not None and not arguments.vad:
         raise UsageError("--pause", "it has no effect without --vad.", "Write --vad energy, or leave it out.")
     if arguments.workers is not None and arguments.engine != "ray":
@@ -137,7 +129,7 @@ def _opened(opening: AnyOpening, arguments: argparse.Namespace) -> Answering:
         from sonant.recipes.transcribe_on_ray import OnRay
 
         return OnRay(opening, arguments.workers or 0)
-    return opening.open(_say)
+    return opening.open(say)
 
 
 def _write_all(
@@ -149,9 +141,8 @@ def _write_all(
 ) -> int:
     from sonant.recipes.transcribe import transcribe_into
 
-    folder, channel = arguments.out, "the mean of all" if arguments.channel is None else arguments.channel
-    made_by = opening.made_by() | {"channel": channel}
-    done = transcribe_into(transcriber, found, folder, formats, made_by=made_by, again=arguments.again, say=_say)
+    folder, made_by = arguments.out, opening.made_by() | {"channel": channel_in_words(arguments)}
+    done = transcribe_into(transcriber, found, folder, formats, made_by=made_by, again=arguments.again, say=say)
     failed = f"; {len(done.failures):,} failed, see {folder}/failures.csv" if done.failures else ""
     print(f"{folder}: {done}{failed}")
     return 3 if done.failures else 0
@@ -165,7 +156,7 @@ def _print_all(transcriber: Answering, found: Iterable[Named], arguments: argpar
     for name, result in results(transcriber, found):
         if isinstance(result, Failure):
             num_failed += 1
-            _say(str(result.error))
+            say(str(result.error))
         elif arguments.json:
             print(json.dumps(result.as_dict(), ensure_ascii=False), flush=True)
         else:
@@ -176,7 +167,3 @@ def _print_all(transcriber: Answering, found: Iterable[Named], arguments: argpar
 
 def _name_alone(place: str) -> str:
     return place.rpartition("/")[2].rpartition(".")[0] or place.rpartition("/")[2]
-
-
-def _say(sentence: str) -> None:
-    print(f"sonant: {sentence}", file=sys.stderr)
