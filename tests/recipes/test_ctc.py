@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 import soundfile
 import torch
-from transformers import AutoFeatureExtractor, AutoModelForCTC, AutoTokenizer, Wav2Vec2Config, Wav2Vec2Model
+from transformers import (
+    AutoFeatureExtractor,
+    AutoModelForCTC,
+    AutoTokenizer,
+    Wav2Vec2Config,
+    Wav2Vec2Model,
+    WhisperConfig,
+    WhisperForConditionalGeneration,
+)
 
 import sonant
 from sonant.base.errors import SonantError
@@ -115,6 +123,22 @@ def test_evaluation_gives_the_figures_of_the_bundle_to_the_last_digit(run):
         name: f"{value:.9g}" for name, value in result.metrics.items()
     }
     assert found.evaluation.rows == read_evaluation(f"{place}/utterances.parquet").rows
+
+
+def test_the_symbols_of_a_decoder_are_not_taken_for_those_of_its_encoder(corpus, tmp_path):
+    settings = {"d_model": 16, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 24}
+    settings |= {"decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 24, "num_mel_bins": 20}
+    config = WhisperConfig(**settings, max_source_positions=200, vocab_size=300, pad_token_id=0, suppress_tokens=None)
+    folder = tmp_path / "whisper"
+    WhisperForConditionalGeneration(config).save_pretrained(folder)
+    symbols = {"<|endoftext|>": 0} | {f"syllable{number}": number for number in range(1, 300)}
+    (folder / "vocab.json").write_text(json.dumps(symbols))
+    place, _ = trained(
+        corpus, tmp_path / "run", f"model={{kind: encoder, folder: {folder}}}", "trainer.limits.max_steps=1"
+    )
+    symbols = load_tokenizer(f"{place}/bundle").symbols
+    assert len(symbols) < 40
+    assert set("".join(WORDS)) <= set(symbols)
 
 
 def test_the_saved_settings_run_the_run_again(run, tmp_path):

@@ -23,6 +23,7 @@ from sonant.text.tokenizer import CharactersConfig, Tokenizer, load_tokenizer, t
 from sonant.training.run_folder import RunFolder
 
 _SHOWN = 5
+_WRITER = "ForConditionalGeneration"  # so end the names of what writes token by token
 SPOKEN = NormalizerConfig(steps=("nfc", "lowercase", "strip_punctuation", "collapse_whitespace"))
 
 
@@ -69,8 +70,11 @@ def _of_model(folder: str, language: str) -> Tokenizer | None:
     """That of a checkpoint which was fine-tuned with CTC; the blank is what it pads with."""
     if not folder or not any(storage.exists(storage.join(folder, name)) for name in ("vocab.json", "text.json")):
         return None
-    found, where = load_tokenizer(folder, language), storage.join(folder, "config.json")
-    blank = read_json(where).get("pad_token_id") if storage.exists(where) else None
+    where = storage.join(folder, "config.json")
+    described = read_json(where) if storage.exists(where) else {}
+    if any(name.endswith(_WRITER) for name in described.get("architectures") or ()):
+        return None  # the symbols are those of its decoder, which is not taken over
+    found, blank = load_tokenizer(folder, language), described.get("pad_token_id")
     if found.blank_id is not None and blank is not None and blank != found.blank_id:
         problem = f"pad_token_id is {blank}, but the vocabulary pads with {found.blank_id}: one of them is no blank."
         raise ConfigError(where, problem, "Correct pad_token_id, or name another tokenizer.folder.")
