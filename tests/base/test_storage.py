@@ -166,6 +166,17 @@ def test_what_is_written_has_the_rights_of_any_new_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == stat.S_IMODE((tmp_path / "b").stat().st_mode)
 
 
+def test_nothing_else_gets_other_rights_while_a_file_is_written(tmp_path, monkeypatch):
+    """The mask of rights is that of the whole process, with threads that make folders at the same moment."""
+
+    def change(mask):
+        raise AssertionError("the mask is changed")
+
+    monkeypatch.setattr(os, "umask", change)
+    storage.write_text(str(tmp_path / "a"), "x")
+    assert (tmp_path / "a").read_text() == "x"
+
+
 def test_a_folder_where_a_file_is_needed_is_told(tmp_path):
     with pytest.raises(StorageError, match="the storage answered"):
         storage.read_bytes(str(tmp_path))

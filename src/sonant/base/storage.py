@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,8 +35,6 @@ __all__ = [
     "write_text",
     "write_whole",
 ]
-
-_ASKING = threading.Lock()
 
 
 def is_remote(location: str | os.PathLike[str]) -> bool:
@@ -208,21 +206,14 @@ def remove_unfinished(folder: str) -> None:
 
 def _write_local(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask, as any new file
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    with _ASKING:  # which changes it for a moment, for every thread
-        mask = os.umask(0)
-        os.umask(mask)
-    return mask
