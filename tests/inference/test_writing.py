@@ -18,6 +18,7 @@ from small_writers import (
     utterances,
 )
 
+from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
 from sonant.inference.writing import WritingConfig, write
 from sonant.text.prompts import Prompt
@@ -146,3 +147,8 @@ def test_what_repeats_itself_is_written_once_and_ends(family, beam):
             )
         assert len(one[0].ids) < len(long[0].ids)
         assert len(one[0].log_probs) == len(one[0].ids)
+
+
+def test_a_limit_of_one_repeat_which_no_text_keeps_is_refused():
+    with pytest.raises(ConfigError, match=r"most_repeats.*Give 2 or more; or 0"):
+        WritingConfig(most_repeats=1)

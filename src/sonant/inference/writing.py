@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from sonant.base.bounds import Within, check_fields
+from sonant.base.errors import ConfigError
 from sonant.base.lengths import Lengths
 from sonant.models.writer import limits_of
 from sonant.text.prompts import Prompt
@@ -29,13 +30,14 @@ _FREE_TOKENS = 10  # that any utterance may have, however short
 class WritingConfig:
     beam: Annotated[int, Within(1, 100)] = 1  # texts that are gone on with; 1: always the likeliest token
     length_weight: Annotated[float, Within(0, 10)] = 1.0  # scores are divided by so-many-th power of their tokens
-    most_repeats: Annotated[int, Within(0, 1000)] = (
-        8  # of a few tokens: then they are written once, and it ends; 0: any
-    )
+    most_repeats: Annotated[int, Within(0, 1000)] = 8  # of a few tokens: then once is enough, and it ends; 0: any
     tokens_per_second: Annotated[float, Within(0, 1000)] = 0.0  # at most; 0: half as many again as any text learnt
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.most_repeats == 1:
+            problem = "whatever is written once would be too much."
+            raise ConfigError("most_repeats", problem, "Give 2 or more; or 0, for any number of repeats.")
 
 
 @dataclass(frozen=True)
