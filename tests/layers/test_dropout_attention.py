@@ -70,3 +70,14 @@ def test_keys_that_are_masked_for_all_tokens_of_a_row_count_for_nothing(dtype):
     gradients = torch.autograd.grad(found.float().square().sum(), [key, value])
     assert all(gradient[1, :, 5:].count_nonzero() == 0 for gradient in gradients)
     torch.testing.assert_close(attend_with_dropout(query, key, value, mask.expand(2, 1, 9, 9), 0.5, 0.0), found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("probability", [0.0, 0.3])
+@pytest.mark.parametrize("size", [(0, 3, 9, 4), (2, 3, 0, 4), (0, 3, 0, 4)])
+def test_nothing_attends_to_nothing(size, probability, dtype):
+    query, key, value = (torch.zeros(size, dtype=dtype, requires_grad=True) for _ in range(3))
+    for mask in (None, torch.ones(size[0], 1, 1, size[2], dtype=torch.bool), torch.ones(size[2], size[2]).bool()):
+        found = attend_with_dropout(query, key, value, mask, 0.5, probability)
+        found.sum().backward()
+        assert found.shape == query.grad.shape == size

@@ -46,7 +46,7 @@ class _DropoutAttention(torch.autograd.Function):
     ) -> Tensor:
         ctx.size, ctx.scale = query.shape, scale
         with torch.autocast(query.device.type, enabled=False):
-            q, k, v = (part.reshape(-1, *part.shape[2:]) for part in (query, key, value))  # (M, T, C), (M, S, C)
+            q, k, v = (part.flatten(0, 1) for part in (query, key, value))  # (M, T, C), (M, S, C)
             weights = _softmax(_similarities(q, k, mask, scale, query.shape[:2]))  # (M, T, S)
             keeps = kept(weights.shape, probability, weights.dtype) if probability else None
             ctx.save_for_backward(q, k, v, weights, keeps)
@@ -76,7 +76,7 @@ def _similarities(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, rows_
         mask = torch.zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill_(~mask, torch.finfo(q.dtype).min)
     is_of_keys = mask is not None and mask.ndim == 4 and mask.shape[1:3] == (1, 1)
     if mask is not None and is_of_keys:  # the same for all tokens of a row: added where the product is made
-        added = mask.to(q.dtype).expand(*rows_and_heads, 1, -1).reshape(len(q), 1, -1)
+        added = mask.to(q.dtype).expand(*rows_and_heads, 1, -1).flatten(0, 1)
         return torch.baddbmm(added, q, k.transpose(1, 2), alpha=scale)
     found = torch.baddbmm(q.new_zeros(1, 1, 1), q, k.transpose(1, 2), beta=0, alpha=scale)
     if mask is not None:
@@ -89,7 +89,7 @@ def _softmax(similarities: Tensor) -> Tensor:
     if similarities.dtype != torch.bfloat16:
         return similarities.softmax(dim=-1)
     found = torch.empty_like(similarities)
-    at_once = max(1, _AT_ONCE // max(1, similarities[0].numel()))
+    at_once = max(1, _AT_ONCE // max(1, similarities.shape[1] * similarities.shape[2]))
     for given, target in zip(torch.split(similarities, at_once), torch.split(found, at_once), strict=True):
         target.copy_(given.softmax(dim=-1, dtype=torch.float32))
     return found
