@@ -19,8 +19,8 @@ demo: $(VENV)/.demo
 	$(BIN)/sonant prepare --from demo $(DEMO)/corpus --hours 3
 	$(BIN)/sonant train demo $(DEMO)/corpus --run $(DEMO)/run
 	$(BIN)/sonant evaluate $(DEMO)/run/bundle $(DEMO)/corpus --split test --by severity --report $(DEMO)/report.html
-	$(BIN)/sonant transcribe $(DEMO)/run/bundle $(DEMO)/corpus/recordings/demo-000005.flac --out $(DEMO)/texts --format ctm,srt --again
-	@cat $(DEMO)/texts/demo-000005.ctm
+	$(BIN)/sonant transcribe $(DEMO)/run/bundle $(DEMO)/corpus/recordings/demo-000019.flac --out $(DEMO)/texts --format ctm,srt --again
+	@cat $(DEMO)/texts/demo-000019.ctm
 	@echo "Word errors, the worst utterances and where they go wrong: $(DEMO)/report.html"
 	@echo "Next: $(BIN)/sonant transcribe $(DEMO)/run/bundle YOUR-RECORDING.wav"
 
