@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 import torch
+from noises import corpus_of_noises
 from transformers import AutoConfig, AutoModel
 
 import sonant
@@ -67,18 +66,10 @@ QUICK = [
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("recordings"), np.random.default_rng(0)
-    with open(folder / "recordings.csv", "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["path", "text", "split"])
-        for number in range(NUM_UTTERANCES + 2):
-            num_samples = rng.integers(12000, 24000)
-            soundfile.write(folder / f"{number}.wav", 0.1 * rng.standard_normal(num_samples), 16000)
-            split = "train" if number < NUM_UTTERANCES else "dev"
-            table.writerow([f"{number}.wav", "".join(rng.choice(list("abc "), 8)).strip() + "a", split])
-    place = str(tmp_path_factory.mktemp("corpora") / "noises")
-    sonant.prepare(str(folder), place, sonant.PrepareConfig(workers=1))
-    return place
+    def text_of(rng: np.random.Generator) -> str:
+        return "".join(rng.choice(list("abc "), 8)).strip() + "a"
+
+    return corpus_of_noises(tmp_path_factory, NUM_UTTERANCES + 2, text_of, range(NUM_UTTERANCES, NUM_UTTERANCES + 2))
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 import torch
+from noises import corpus_of_noises
 from safetensors.torch import save_file
 from transformers import (
     AutoConfig,
@@ -75,16 +74,7 @@ def several(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("recordings"), np.random.default_rng(0)
-    with open(folder / "recordings.csv", "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["path", "text", "split"])
-        for number in range(10):
-            soundfile.write(folder / f"{number}.wav", 0.1 * rng.standard_normal(rng.integers(12000, 24000)), 16000)
-            table.writerow([f"{number}.wav", "".join(rng.choice(list("abñd"), 6)), "dev" if number < 2 else "train"])
-    place = str(tmp_path_factory.mktemp("corpora") / "noises")
-    sonant.prepare(str(folder), place, sonant.PrepareConfig(workers=1))
-    return place
+    return corpus_of_noises(tmp_path_factory, 10, lambda rng: "".join(rng.choice(list("abñd"), 6)))
 
 
 def trained(corpus: str, run: Path, folder: str, adapter: str, *settings: str) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
-
-import sonant
+from noises import corpus_of_noises
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 TINY |= {"conv_dim": (8,) * 7, "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 2}
@@ -38,16 +34,7 @@ QUICK = [
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("recordings"), np.random.default_rng(0)
-    with open(folder / "recordings.csv", "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["path", "text", "split"])
-        for number in range(14):
-            soundfile.write(folder / f"{number}.wav", 0.1 * rng.standard_normal(rng.integers(12000, 24000)), 16000)
-            table.writerow([f"{number}.wav", "".join(rng.choice(list("abc"), 6)), "dev" if number < 2 else "train"])
-    place = str(tmp_path_factory.mktemp("corpora") / "noises")
-    sonant.prepare(str(folder), place, sonant.PrepareConfig(workers=1))
-    return place
+    return corpus_of_noises(tmp_path_factory, 14, lambda rng: "".join(rng.choice(list("abc"), 6)))
 
 
 def losses(task: str, corpus: str, run: Path, *settings: str) -> list[float]:

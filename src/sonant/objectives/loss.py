@@ -6,6 +6,7 @@ An objective never divides: only the trainer knows how much a step holds, over i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
@@ -86,3 +87,15 @@ class Objective(Protocol[B_contra]):
 
 
 AnyObjective = Objective[Any]
+
+
+def comes_apart(vocabulary_size: int) -> Watch:
+    """The loss of a model that predicts tokens is far above that of guessing among so many."""
+    return Watch(
+        figure="loss",
+        above=3 * math.log(vocabulary_size),
+        for_steps=50,
+        after_step=100,
+        says="the loss is far above that of guessing: the model has come apart.",
+        action="Lower optimizer.rate, or lengthen the warmup.",
+    )

@@ -7,7 +7,6 @@ The model is asked for its last hidden states, not for logits: those are made, u
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from sonant.batches.batch import NO_TOKEN, TokenBatch
 from sonant.layers.vocabulary_loss import target_log_probs, vocabulary_loss
-from sonant.objectives.loss import Loss, Mean, Part, Watch
+from sonant.objectives.loss import Loss, Mean, Part, comes_apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +29,7 @@ class NextTokenConfig:
 class NextToken:
     """The sum of -log p over every token that has one before it; counted in tokens."""
 
-    watches = (
-        Watch(
-            figure="loss",
-            above=3 * math.log(1 << 18),
-            for_steps=50,
-            after_step=100,
-            says="the loss is far above that of guessing: the model has come apart.",
-            action="Lower optimizer.rate, or lengthen the warmup.",
-        ),
-    )
+    watches = (comes_apart(1 << 18),)
 
     def __init__(self, config: NextTokenConfig | None = None) -> None:
         self.config = config or NextTokenConfig()

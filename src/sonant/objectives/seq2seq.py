@@ -7,7 +7,6 @@ Shapes: B utterances, L tokens of prompt and text, D width.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -22,7 +21,7 @@ from sonant.batches.batch import NO_TOKEN, SpeechBatch
 from sonant.layers.vocabulary_loss import target_log_probs, vocabulary_loss
 from sonant.models.recognizer import Heard, Hidden
 from sonant.objectives.hiding import HidingConfig, hidden_in, known_before, let_learn
-from sonant.objectives.loss import Loss, Mean, Part, Watch
+from sonant.objectives.loss import Loss, Mean, Part, comes_apart
 from sonant.text.prompts import Prompt
 
 
@@ -38,16 +37,7 @@ class Seq2SeqConfig:
 class Seq2Seq:
     """The sum of -log p over the tokens of texts and their ends; counted in these."""
 
-    watches = (
-        Watch(
-            figure="loss",
-            above=3 * math.log(1 << 16),
-            for_steps=50,
-            after_step=100,
-            says="the loss is far above that of guessing: the model has come apart.",
-            action="Lower optimizer.rate, or lengthen the warmup.",
-        ),
-    )
+    watches = (comes_apart(1 << 16),)
 
     def __init__(
         self,
